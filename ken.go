@@ -149,10 +149,10 @@ func (k *Ken) Home() string { return k.app.Places.Home }
 // Put adds a capability that the program made while it runs, or replaces the
 // one with the same id. It is checked like every other; see [Ken.Problems]. Put
 // reports whether it was added: one whose Meta has "tier": "session" is not.
-func (k *Ken) Put(c capability.Capability, d capability.Detail) bool { return k.app.Put(c, d) }
+func (k *Ken) Put(c capability.Capability, d capability.Detail) bool { return k.app.Live.Put(c, d) }
 
 // Remove removes what Put added and reports whether it was there.
-func (k *Ken) Remove(id capability.ID) bool { return k.app.Remove(id) }
+func (k *Ken) Remove(id capability.ID) bool { return k.app.Live.Remove(id) }
 
 // Watch keeps the catalog up to date with its sources until ctx ends.
 func (k *Ken) Watch(ctx context.Context) error { return k.app.Watch(ctx) }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -28,6 +26,7 @@ import (
 	"ken/internal/find/tune"
 	"ken/internal/find/vectors"
 	"ken/internal/govern/extensions"
+	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/govern/trace"
@@ -127,6 +126,8 @@ type App struct {
 	// applies live is asked of effective.
 	Settings  config.Config
 	Places    config.Places
+	Catalog   *catalog.Catalog // as it is; Door shows what somebody may see of it
+	Live      catalog.Live     // adds capabilities while the program runs
 	Door      *door.Door
 	Principal capability.Principal // the person who started the program
 	Clients   *connect.Connector   // connects clients with Ken
@@ -141,10 +142,8 @@ type App struct {
 	// highest first.
 	Reading []sources.Place
 
-	configFile string // that was named; empty: the usual ones
-	catalog    *catalog.Catalog
+	configFile string           // that was named; empty: the usual ones
 	own        *catalog.Catalog // the tools that are part of the program
-	made       *source.Memory   // what the program puts in while it runs
 	recorder   *door.Recorder
 	tuner      tune.Tuner
 	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: it is not counted
@@ -159,10 +158,7 @@ type App struct {
 	talking  talking
 	plugins  *plugins.Set
 	reporter *trace.Reporter
-
-	mu      sync.Mutex
-	closers []func() error
-	closing sync.Mutex // held by Close, before mu
+	closers  closers
 }
 
 // Open reads the configuration, builds everything and loads the catalog. What
@@ -197,7 +193,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
 	a.Vectors, err = vectors.New(vectors.Config{
 		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
-		Catalog: func() *catalog.Catalog { return a.catalog }, OnClose: a.closeLater,
+		Catalog: func() *catalog.Catalog { return a.Catalog }, OnClose: a.closers.Add,
 	})
 	a.tuner.Current = loader.Settings
 	a.enforcer = runner.Enforcer{
@@ -215,7 +211,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err == nil {
 		a.prepareTalking(cfg)
 		a.reporter = a.newReporter()
-		a.plugins, err = plugins.Start(ctx, cfg.Plugins, a.closeLater)
+		a.plugins, err = plugins.Start(ctx, cfg.Plugins, a.closers.Add)
 	}
 	if err == nil && cfg.Servers {
 		a.Servers.List(ctx)
@@ -224,7 +220,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		err = a.build(cfg)
 	}
 	if err == nil {
-		err = a.catalog.Load(ctx)
+		err = a.Catalog.Load(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -236,7 +232,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 }
 
 func (a *App) build(cfg Config) error {
-	s := sources.NewPlanner(sources.Config{Settings: a.Settings.Catalog, Places: a.Places, Cache: a.cache(), OwnTools: executors.BuiltinTools})
+	s := sources.NewPlanner(sources.Config{Settings: a.Settings.Catalog, Places: a.Places, Cache: parseCache(a.Places), OwnTools: executors.BuiltinTools})
 	if len(cfg.Catalogs) > 0 {
 		s.Only(cfg.Dir, cfg.Catalogs)
 	} else {
@@ -254,10 +250,12 @@ func (a *App) build(cfg Config) error {
 	if list := executors.DatabaseTools(a.Settings.Databases); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
 		s.Add(executors.Memory("databases", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
 	}
-	a.made = source.NewMemory("made at run time", capability.TrustUser)
-	s.Add(a.made, sources.Place{Trust: capability.TrustUser, Why: "made while the program runs"})
+	made := source.NewMemory("made at run time", capability.TrustUser)
+	s.Add(made, sources.Place{Trust: capability.TrustUser, Why: "made while the program runs"})
 	built, err := s.Build()
-	a.closers = append(a.closers, built.Close...)
+	for _, c := range built.Close {
+		a.closers.Add(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -271,7 +269,7 @@ func (a *App) build(cfg Config) error {
 	onPath := machine.HasBin // what other agents run
 	programs := executor.NewPrograms(a.path, a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
-	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.secrets.Has(name) }
+	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.Secrets.Has(name) }
 	machine.Unrun = executors.Unrunnable(a.plugins, a.Settings.Databases)
 	if a.own, err = executors.BuiltinCatalog(context.Background()); err != nil {
 		return err
@@ -281,17 +279,19 @@ func (a *App) build(cfg Config) error {
 		Sources: list, Fallback: built.Fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
-		Mentions:        a.mentions(),
+		Mentions:        sources.Mentions(a.Settings),
 		Off:             a.Extensions.Off,
-		Indexer:         a.indexer(cfg),
+		Indexer:         indexer(cfg, a.Settings.Discovery, a.Places),
 		Machine:         machine,
 	})
 	if err != nil {
 		return err
 	}
-	a.catalog, a.lookup.Catalog, a.lookup.Builtin = c, c, a.own
+	a.Catalog, a.lookup.Catalog, a.lookup.Builtin = c, c, a.own
+	a.Live = catalog.Live{Catalog: c, Source: made}
+	pinPolicy := func() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
 	a.ToolReviews = toolreview.New(toolreview.Config{
-		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: a.pinPolicy, Catalog: c, Log: a.log,
+		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: pinPolicy, Catalog: c, Log: a.log,
 	})
 	if a.Door, err = a.finding(cfg, c); err != nil {
 		return err
@@ -300,69 +300,10 @@ func (a *App) build(cfg Config) error {
 	return nil
 }
 
-// mentions gathers the ids that ken.yaml names.
-func (a *App) mentions() []catalog.Mention {
-	var out []catalog.Mention
-	add := func(key string, ids ...string) {
-		if len(ids) == 0 {
-			return
-		}
-		_, origin, _ := a.Settings.Explain(key) // the key is one of ours
-		for _, id := range ids {
-			out = append(out, catalog.Mention{ID: capability.ID(id), By: key, Origin: origin})
-		}
-	}
-	add("capabilities.forceInclude", a.Settings.Capabilities.ForceInclude...)
-	add("capabilities.exclude", a.Settings.Capabilities.Exclude...)
-	for _, id := range slices.Sorted(maps.Keys(a.Settings.Catalog.Pins)) {
-		add("catalog.pins", string(id))
-	}
-	return out
-}
-
-// cache returns the place for parsed catalogs. A directory that cannot be used
-// costs speed, never a capability.
-func (a *App) cache() *parsecache.Cache {
-	return &parsecache.Cache{Dir: filepath.Join(a.Places.Cache, "catalog")}
-}
-
-// CacheErr says why parsed catalogs are not kept, or nil. A cache that was
-// never needed is in order.
-func (a *App) CacheErr() error {
-	c := a.cache()
-	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return c.Check()
-}
-
-// Put adds a capability while the program runs, or replaces the one of its id.
-// It reports whether it was taken: one that lives only as long as a session is
-// not.
-func (a *App) Put(c capability.Capability, d capability.Detail) bool {
-	taken := a.made.Put(c, d)
-	a.reload()
-	return taken
-}
-
-// Remove takes out what Put added and reports whether it was there.
-func (a *App) Remove(id capability.ID) bool {
-	had := a.made.Remove(id)
-	a.reload()
-	return had
-}
-
-// CatalogErrors returns how many problems of the catalog cost something,
-// regardless of who may see them. It evaluates no rules, so every command can
-// call it.
-func (a *App) CatalogErrors() int { return a.catalog.Snapshot().Stats().Errors }
-
-// Reload reads every source again.
-func (a *App) Reload(ctx context.Context) error { return a.catalog.Load(ctx) }
-
-func (a *App) reload() {
-	batch, _ := a.made.Load(context.Background()) // memory cannot fail
-	a.catalog.Replace(a.made.Name(), batch)
+// parseCache returns where parsed catalogs are kept. A directory that cannot be used
+// costs speed, and no capability.
+func parseCache(places config.Places) *parsecache.Cache {
+	return &parsecache.Cache{Dir: filepath.Join(places.Cache, "catalog")}
 }
 
 // View takes the catalog as a model sees it that works for the person who
@@ -386,7 +327,7 @@ func (a *App) Watch(ctx context.Context) error {
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
-	beside.Go(func() { a.catalog.WatchMachine(ctx, machineEvery, a.secrets.Changes) })
+	beside.Go(func() { a.Catalog.WatchMachine(ctx, machineEvery, a.Secrets.Changes) })
 	beside.Go(func() { a.ToolReviews.Watch(ctx) })
 	beside.Go(func() { a.Extensions.WatchVisibility(ctx, a.Rules) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx
@@ -398,7 +339,7 @@ func (a *App) Watch(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return a.catalog.Watch(ctx)
+	return a.Catalog.Watch(ctx)
 }
 
 // Why explains an entry: what the configuration says about it, and what the
@@ -413,7 +354,7 @@ func (a *App) Why(e *door.Entry) []string {
 	}
 	names("capabilities.forceInclude", now.Capabilities.ForceInclude, "it is always shown")
 	names("capabilities.exclude", now.Capabilities.Exclude, "it is never shown")
-	for lost := range a.catalog.Snapshot().Shadowed() {
+	for lost := range a.Catalog.Snapshot().Shadowed() {
 		if lost.ID == e.ID && lost.Capability != e.Capability {
 			why = append(why, fmt.Sprintf("%s (%s) has the same id and is not used%s", lost.Origin, lost.Trust, because(lost.Reasons)))
 		}
@@ -437,31 +378,8 @@ func pinReason(s string) bool {
 	return strings.Contains(s, " mcp-new: ") || strings.Contains(s, " mcp-changed: ")
 }
 
-func (a *App) closeLater(c func() error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closers = append(a.closers, c)
-}
-
-// Close releases what Open took, and what was made since, the last first. A part
-// that a call makes on its last way is among it.
-func (a *App) Close() error {
-	a.closing.Lock()
-	defer a.closing.Unlock()
-	var errs []error
-	for {
-		a.mu.Lock()
-		n := len(a.closers)
-		if n == 0 {
-			a.mu.Unlock()
-			return errors.Join(errs...)
-		}
-		last := a.closers[n-1]
-		a.closers = a.closers[:n-1]
-		a.mu.Unlock()
-		errs = append(errs, last())
-	}
-}
+// Close releases what Open took, and what was made since, the last first.
+func (a *App) Close() error { return a.closers.Close() }
 
 // Version returns the version that the binary was built as.
 func Version() string {

@@ -87,9 +87,9 @@ func TestCloseTakesWhatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var order []string
-	a.closeLater(func() error {
+	a.closers.Add(func() error {
 		order = append(order, "early")
-		a.closeLater(func() error { order = append(order, "late"); return errors.New("late is late") })
+		a.closers.Add(func() error { order = append(order, "late"); return errors.New("late is late") })
 		return nil
 	})
 	if err := a.Close(); err == nil || err.Error() != "late is late" || !slices.Equal(order, []string{"early", "late"}) {
@@ -103,13 +103,13 @@ func TestCloseTakesWhatComesLate(t *testing.T) {
 func TestToolsComeAndGoWhileTheProgramRuns(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	if !a.Put(capability.Capability{Name: "made", Description: "Made here"}, capability.Detail{}) {
+	if !a.Live.Put(capability.Capability{Name: "made", Description: "Made here"}, capability.Detail{}) {
 		t.Fatal("Put did not take the tool")
 	}
 	if _, err := a.View().Lookup("tool:made"); err != nil {
 		t.Error(err)
 	}
-	if !a.Remove("tool:made") {
+	if !a.Live.Remove("tool:made") {
 		t.Error("Remove says that the tool was not there")
 	}
 	if _, err := a.View().Lookup("tool:made"); err == nil {
@@ -211,7 +211,7 @@ func TestProjectsSourcesStayInTheProject(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(project, "later")); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.catalog.Load(t.Context()); err != nil {
+	if err := a.Catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := a.View().Lookup("tool:secret"); err == nil {

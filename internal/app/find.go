@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/find/discover"
 	"ken/internal/find/eval"
@@ -24,7 +25,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Key: a.fenceKey(), Count: count})
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Key: fenceKey(a.Places), Count: count})
 	a.recorder = a.newRecorder()
 	a.recorder.Count = count
 	var off door.Switches
@@ -61,9 +62,9 @@ func (a *App) newRecorder() *door.Recorder {
 		Open: sync.OnceValues(func() (*outcome.Log, *outcome.Switch) {
 			log, err := outcome.Open(filepath.Join(a.Places.State, "outcomes"), outcome.Config{})
 			if err == nil {
-				a.closeLater(log.Close)
+				a.closers.Add(log.Close)
 			}
-			a.closeLater(func() error {
+			a.closers.Add(func() error {
 				ctx, cancel := context.WithTimeout(context.Background(), learningEnds)
 				defer cancel()
 				return a.recorder.Close(ctx)
@@ -87,12 +88,12 @@ const learningEnds = 5 * time.Second
 
 // indexer keeps the search index of large catalogs, and makes vectors where the
 // model inside the program is the one that counts.
-func (a *App) indexer(cfg Config) *index.Cache {
-	c := &index.Cache{Name: a.Settings.Discovery.CollectionName}
-	if cfg.Embedder == nil && a.Settings.Discovery.EmbeddingModelID == "" {
+func indexer(cfg Config, d config.Discovery, places config.Places) *index.Cache {
+	c := &index.Cache{Name: d.CollectionName}
+	if cfg.Embedder == nil && d.EmbeddingModelID == "" {
 		c.Model = embed.Builtin()
 	}
-	dir := filepath.Join(a.Places.Cache, "index")
+	dir := filepath.Join(places.Cache, "index")
 	if (&parsecache.Cache{Dir: dir}).Check() == nil {
 		c.Dir = dir // without it the index is built from scratch
 	}

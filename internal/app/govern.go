@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,10 @@ import (
 
 // governing is what decides, asks, remembers and records.
 type governing struct {
-	loader   *reload.Loader // of rules and settings
-	secrets  *secret.Store
-	redactor *redaction.Redactor
+	loader *reload.Loader // of rules and settings
 
+	Secrets   *secret.Store
+	Redactor  *redaction.Redactor // keeps Secrets, and tokens of ken serve, out of texts
 	Approvals approval.Recorded
 	Archive   audit.Archive // the audit log of all processes
 
@@ -41,8 +42,8 @@ const openStore = 20 * time.Second
 func (a *App) govern(cfg Config, loader *reload.Loader) {
 	g := &a.governing
 	g.loader = loader
-	g.secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
-	g.redactor = redaction.New(g.secrets)
+	g.Secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
+	g.Redactor = redaction.New(g.Secrets)
 	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
@@ -51,14 +52,14 @@ func (a *App) govern(cfg Config, loader *reload.Loader) {
 		defer cancel()
 		s, err := store.Open(ctx, a.Settings.Store, a.Places.State)
 		if err == nil {
-			a.closeLater(s.Close)
+			a.closers.Add(s.Close)
 		}
 		return s, err
 	}
 	g.desk.Build = a.openDesk
 	g.trail.Build = a.openTrail
 	g.Approvals = approval.Recorded{Desk: g.desk.Get, Log: g.trail.Get}
-	g.Archive = audit.Archive{Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), KeyFile: a.auditKey(), Store: g.store.Get}
+	g.Archive = audit.Archive{Dir: a.Places.Audit, CheckpointDir: cmp.Or(a.Settings.Audit.CheckpointDir, a.Places.Checkpoints), KeyFile: filepath.Join(a.Places.State, "audit.key"), Store: g.store.Get}
 }
 
 func (a *App) openDesk() (*approval.Desk, error) {
@@ -72,18 +73,18 @@ func (a *App) openDesk() (*approval.Desk, error) {
 			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
 		Approvers: a.Settings.Approval.Approvers,
-		Redact:    func(_, value string) string { return a.redactor.Redact(value) },
+		Redact:    func(_, value string) string { return a.Redactor.Redact(value) },
 	})
 }
 
 func (a *App) openTrail() (*audit.Log, error) {
-	key, err := audit.LoadKey(a.auditKey())
+	key, err := audit.LoadKey(a.Archive.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	a.redactor.Update()
+	a.Redactor.Update()
 	log, err := audit.Open(audit.Config{
-		Dir: a.Places.Audit, CheckpointDir: a.checkpoints(), Key: key, Redactor: a.redactor.Redactor,
+		Dir: a.Places.Audit, CheckpointDir: a.Archive.CheckpointDir, Key: key, Redactor: a.Redactor.Redactor,
 		ViewDir: a.Places.Logs, Program: "ken " + Version(), SegmentBytes: a.Settings.Audit.SegmentBytes,
 	})
 	if err != nil {
@@ -92,14 +93,14 @@ func (a *App) openTrail() (*audit.Log, error) {
 	if err := a.Archive.SaveHead(log); err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	a.closeLater(func() error { return errors.Join(log.Close(), a.Archive.SaveHead(log)) }) // the closing head
+	a.closers.Add(func() error { return errors.Join(log.Close(), a.Archive.SaveHead(log)) }) // the closing head
 	return log, nil
 }
 
 func (a *App) newExtensions() *extensions.Set {
 	return extensions.New(extensions.Config{
 		Required: a.Settings.Extensions.Review != config.ReviewOff, Tenant: a.Principal.Tenant, Reviewers: a.Settings.Approval.Approvers,
-		Catalog: func() *catalog.Catalog { return a.catalog }, Store: a.store.Get, Record: a.record, Stop: a.enforcer.StopDisabled, Log: a.log,
+		Catalog: func() *catalog.Catalog { return a.Catalog }, Store: a.store.Get, Record: a.record, Stop: a.enforcer.StopDisabled, Log: a.log,
 	})
 }
 
@@ -111,23 +112,6 @@ func (a *App) record(ctx context.Context, r audit.Record) error {
 	}
 	return err
 }
-
-func (a *App) auditKey() string { return filepath.Join(a.Places.State, "audit.key") }
-
-// checkpoints is where the signed heads of chains are kept, apart from them.
-func (a *App) checkpoints() string {
-	if dir := a.Settings.Audit.CheckpointDir; dir != "" {
-		return dir
-	}
-	return a.Places.Checkpoints
-}
-
-// Hold keeps tokens of ken serve out of results, sessions, the audit log and the
-// arguments of calls from now on.
-func (a *App) Hold(values []secret.Value) { a.redactor.HoldTokens(values) }
-
-// Secrets returns the names that have secret values.
-func (a *App) Secrets() *secret.Store { return a.secrets }
 
 // Desk returns the desk at which calls wait for a person.
 func (a *App) Desk() (*approval.Desk, error) { return a.desk.Get() }

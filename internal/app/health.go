@@ -16,7 +16,7 @@ import (
 // Facts are what the doctor looks at.
 func (a *App) Facts(ctx context.Context) doctor.Facts {
 	now := a.loader.Current()
-	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: a.CacheErr(), Servers: a.health().Servers(ctx)}
+	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: parseCache(a.Places).CheckUsed(), Servers: a.health().Servers(ctx)}
 	f.Listing = a.Oversee().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Vectors.Check(ctx)
 	f.Model, f.ModelErr = a.Models.Reach(ctx)
@@ -33,9 +33,9 @@ func (a *App) health() *health.Collector {
 	gateway := a.gatewayConfig()
 	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
 	return health.New(health.Config{
-		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, Tenant: a.Principal.Tenant, Secrets: a.secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
-		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.redactor.Resolve,
-		Servers: a.Servers, StatusDir: a.statusDir(), Catalog: a.catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
+		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, Tenant: a.Principal.Tenant, Secrets: a.Secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
+		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.Redactor.Resolve,
+		Servers: a.Servers, StatusDir: statusDir(a.Places), Catalog: a.Catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
 		Suggester: profile.New(profile.Config{
 			KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,
 			Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,
@@ -69,5 +69,5 @@ func (a *App) recordable() error {
 	if err != nil {
 		return err
 	}
-	return health.Recordable(log.Err(), a.Places.Audit, a.checkpoints())
+	return health.Recordable(log.Err(), a.Places.Audit, a.Archive.CheckpointDir)
 }

@@ -108,7 +108,7 @@ func TestMachineChanges(t *testing.T) {
 	}
 	watch(t, a)
 	other := open(t, Config{Getenv: env, Dir: t.TempDir()})
-	if err := other.secrets.Set("SEARCH_KEY", secret.Of("open-sesame-and-more")); err != nil {
+	if err := other.Secrets.Set("SEARCH_KEY", secret.Of("open-sesame-and-more")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, a, func() bool { return can("tool:keyed") })
@@ -118,7 +118,7 @@ func TestMachineChanges(t *testing.T) {
 	defer looking.Wait()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	looking.Go(func() { a.catalog.WatchMachine(ctx, 10*time.Millisecond, a.secrets.Changes) })
+	looking.Go(func() { a.Catalog.WatchMachine(ctx, 10*time.Millisecond, a.Secrets.Changes) })
 	program := filepath.Join(bin, "ken-test-came-later")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestMachineChanges(t *testing.T) {
 	if err := os.Remove(program); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.secrets.Remove("SEARCH_KEY"); err != nil {
+	if err := other.Secrets.Remove("SEARCH_KEY"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, a, func() bool { return !can("tool:tooled") && !can("tool:keyed") })

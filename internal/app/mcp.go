@@ -37,7 +37,7 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {
-		cfg.Backends, cfg.EndSession, cfg.Missing = mcpbridge.Backends{Gateway: a.gateway, Redactor: a.redactor}, a.gateway.EndSession, a.Servers.Unset
+		cfg.Backends, cfg.EndSession, cfg.Missing = mcpbridge.Backends{Gateway: a.gateway, Redactor: a.Redactor}, a.gateway.EndSession, a.Servers.Unset
 	}
 	return mcpserver.New(cfg)
 }

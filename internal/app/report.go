@@ -22,7 +22,7 @@ func (a *App) newReporter() *trace.Reporter {
 	}
 	if url := a.Settings.Trace.OTLP; url != "" {
 		r.Spans = trace.NewSpans(url, Version())
-		a.closeLater(r.Spans.Close)
+		a.closers.Add(r.Spans.Close)
 	}
 	return r
 }
@@ -31,7 +31,7 @@ func (a *App) newReporter() *trace.Reporter {
 // span that those of its calls are below.
 func (a *App) reportTurn(done event.Done, began time.Time) {
 	ended := time.Now()
-	a.recordTurn(done, ended.Sub(began))
+	_ = a.Door.Turned(turnEvent(done, ended.Sub(began))) // the log reports what it cannot write
 	turn := strconv.Itoa(done.Turn)
 	s := trace.Span{
 		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: ended,
@@ -46,9 +46,8 @@ func (a *App) reportTurn(done event.Done, began time.Time) {
 	a.reporter.Span(s)
 }
 
-// recordTurn records what a turn came to. If it cannot be written, the log's own
-// health says so.
-func (a *App) recordTurn(done event.Done, took time.Duration) {
+// turnEvent returns the record of a turn.
+func turnEvent(done event.Done, took time.Duration) outcome.Event {
 	u, acc := done.Usage, done.Account
 	e := outcome.Event{
 		Session: done.Session, Turn: strconv.Itoa(done.Turn), Tenant: acc.Tenant, End: string(done.Reason), TookUS: took.Microseconds(),
@@ -58,5 +57,5 @@ func (a *App) recordTurn(done event.Done, took time.Duration) {
 	if done.Steps > 0 {
 		e.Model = acc.Model
 	}
-	_ = a.Door.Turned(e)
+	return e
 }

@@ -33,7 +33,7 @@ func TestReviewedCheckIsInvoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for e := range a.catalog.Snapshot().All() {
+	for e := range a.Catalog.Snapshot().All() {
 		if _, needs := review.Owner(e.Capability); !needs {
 			continue
 		}

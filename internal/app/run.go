@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/govern/trace"
 	"ken/internal/lazy"
 	"ken/internal/procid"
@@ -42,7 +43,7 @@ func (a *App) prepareRunning(cfg Config) error {
 			Dir: filepath.Join(a.Places.State, "results"), Keep: set.Keep, PerSession: set.PerSession, MaxBytes: set.MaxBytes, MaxTotal: set.MaxTotal,
 		})
 		if err == nil {
-			a.closeLater(s.Close)
+			a.closers.Add(s.Close)
 		}
 		return s, err
 	}
@@ -57,7 +58,7 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 		return nil, err
 	}
 	return capability.InvokerFunc(func(ctx context.Context, call capability.Call) (capability.Result, error) {
-		a.redactor.Update()
+		a.Redactor.Update()
 		began := time.Now()
 		res, err := r.Invoke(ctx, call)
 		a.reporter.Call(trace.Call{
@@ -85,7 +86,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.redactor.HoldTokens(auth.Known(a.Places.State)) // of a server that runs beside, or did
+	a.Redactor.HoldTokens(auth.Known(a.Places.State)) // of a server that runs beside, or did
 	table, err := executors.New(a.executorConfig(kept))
 	if err != nil {
 		return nil, err
@@ -96,14 +97,14 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
-		Redactor: a.redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
-		Limits: a.callLimits,
+		Redactor: a.Redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
+		Limits: func() runner.Limits { return callLimits(a.effective(), a.Settings.Serve.Drain) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.closeLater(func() error { return r.Close(context.Background()) }) // which ends by itself
-	a.closeLater(a.enforcer.Watch(r))
+	a.closers.Add(func() error { return r.Close(context.Background()) }) // which ends by itself
+	a.closers.Add(a.enforcer.Watch(r))
 	if err := a.Archive.CloseOrphans(context.Background(), log); err != nil {
 		a.log.Warn("calls of a process that died are not closed in the audit log", "error", err)
 	}
@@ -135,12 +136,12 @@ func (a *App) capability(name capability.ID) (*capability.Capability, bool) {
 }
 
 // callLimits are what ken.yaml says about calls.
-func (a *App) callLimits() runner.Limits {
-	l := a.effective().Limits
+func callLimits(now *config.Config, drain time.Duration) runner.Limits {
+	l := now.Limits
 	return runner.Limits{
 		Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 		Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
-		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember, Drain: a.Settings.Serve.Drain,
+		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember, Drain: drain,
 	}
 }
 
@@ -149,7 +150,7 @@ func (a *App) executorConfig(kept *result.Store) executors.Config {
 	cfg := executors.Config{
 		Start: a.Settings, Settings: a.effective, Rules: a.Rules, Places: a.Places, Path: a.path, Lookup: a.lookup.Find,
 		Granter: grants.Granter{Private: a.private(), Current: a.loader.Current},
-		Results: kept, Redactor: a.redactor, FenceKey: a.fenceKey(), Functions: a.functions, Plugins: a.plugins, Log: a.log, OnClose: a.closeLater,
+		Results: kept, Redactor: a.Redactor, FenceKey: fenceKey(a.Places), Functions: a.functions, Plugins: a.plugins, Log: a.log, OnClose: a.closers.Add,
 		Model: func(context.Context) (llm.Model, error) { return a.Models.Model() },
 	}
 	if a.gateway != nil {
@@ -163,7 +164,7 @@ func (a *App) executorConfig(kept *result.Store) executors.Config {
 
 // private returns the paths that are private to Ken.
 func (a *App) private() grants.PrivatePaths {
-	p := grants.PrivatePaths{Places: a.Places, Checkpoints: a.checkpoints(), ConfigFile: a.configFile}
+	p := grants.PrivatePaths{Places: a.Places, Checkpoints: a.Archive.CheckpointDir, ConfigFile: a.configFile}
 	// Where the name of the home is too long the socket lies elsewhere.
 	if place, err := shim.Where(a.getenv, a.Places.Workspace); err == nil && place.Private {
 		p.SocketDir = filepath.Dir(place.Socket)
@@ -173,6 +174,6 @@ func (a *App) private() grants.PrivatePaths {
 
 // fenceKey returns the key of the fences around foreign text: the same at every
 // start, so that the same text has the same bytes.
-func (a *App) fenceKey() []byte {
-	return secret.LoadOrCreateKey(filepath.Join(a.Places.State, "fence.key"))
+func fenceKey(places config.Places) []byte {
+	return secret.LoadOrCreateKey(filepath.Join(places.State, "fence.key"))
 }

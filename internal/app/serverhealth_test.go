@@ -182,7 +182,7 @@ func watched(t *testing.T, cfg Config) *App {
 		if err := <-done; err != nil {
 			t.Errorf("Watch() = %v", err)
 		}
-		list, err := filepath.Glob(filepath.Join(a.statusDir(), "*"))
+		list, err := filepath.Glob(filepath.Join(statusDir(a.Places), "*"))
 		if err != nil || len(list) > 0 {
 			t.Errorf("after Watch there are notes: %v, %v", list, err)
 		}

@@ -67,7 +67,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a server that was added to the file was started")
 	}
-	problems := a.catalog.Snapshot().Problems()
+	problems := a.Catalog.Snapshot().Problems()
 	if !slices.ContainsFunc(problems, func(p capability.Problem) bool { return p.Code == "mcp-held" && strings.Contains(p.Message, "args") }) {
 		t.Errorf("problems = %v, want one that says what differs", problems)
 	}
@@ -114,7 +114,7 @@ func TestImportedDefinitionsAreLive(t *testing.T) {
 	here.Servers.List(t.Context(), "s")
 	watch(t, here)
 	state := func() catalog.State {
-		e, ok := here.catalog.Snapshot().Get("mcp:s/look")
+		e, ok := here.Catalog.Snapshot().Get("mcp:s/look")
 		if !ok {
 			return ""
 		}
@@ -197,7 +197,7 @@ func TestImportsHaveNoSecrets(t *testing.T) {
 		"head": {"command": "", "url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer one-token-or-other"}},
 	})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	if err := a.secrets.Set("GITHUB_TOKEN", secret.Of("sealed-and-not-for-them")); err != nil {
+	if err := a.Secrets.Set("GITHUB_TOKEN", secret.Of("sealed-and-not-for-them")); err != nil {
 		t.Fatal(err)
 	}
 	unset := a.gateway.Unset()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -36,34 +35,37 @@ type serving struct {
 func (a *App) prepareServers(cfg Config) (err error) {
 	a.Clients = connect.NewConnector(connect.ConnectorConfig{
 		ServerFile: mcpservers.File(a.Places), RecordDir: filepath.Join(a.Places.State, "connect"), UserHome: a.Places.UserHome, Getenv: a.getenv,
-		KenHome: a.Places.MovedHome(a.getenv), Addr: a.Settings.Serve.Addr, Secrets: a.secrets, Log: a.log,
+		KenHome: a.Places.MovedHome(a.getenv), Addr: a.Settings.Serve.Addr, Secrets: a.Secrets, Log: a.log,
 		RemoveToken: func(client string) (bool, error) { return auth.RemoveAgent(a.Places.State, client) },
 	})
 	a.serving.pins.Build = func() (*pin.Desk, error) {
-		return a.openPins(a.pinPolicy, a.Servers.PlainNames)
+		return a.openPins(func() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }, a.Servers.PlainNames)
 	}
 	defined := &lazy.Value[*pin.Desk]{Build: func() (*pin.Desk, error) { // no setting accepts a definition
 		return a.openPins(nil, func() bool { return false })
 	}}
 	a.definitions = definitions.New(definitions.Config{
-		Desk: defined.Get, Key: func() (audit.Key, error) { return audit.LoadKey(a.auditKey()) }, Reviewers: a.Settings.Approval.Approvers,
+		Desk: defined.Get, Key: func() (audit.Key, error) { return audit.LoadKey(a.Archive.KeyFile) }, Reviewers: a.Settings.Approval.Approvers,
 	})
 	gateway := a.gatewayConfig()
 	gateway.CacheDir, gateway.Workspace = filepath.Join(a.Places.Cache, "mcp"), a.Places.Workspace
-	gateway.Pins, gateway.Idle = mcpservers.LazyPinner(a.serving.pins.Get), a.serverIdle()
+	gateway.Pins, gateway.Idle = mcpservers.LazyPinner(a.serving.pins.Get), a.Settings.MCP.Idle
+	if gateway.Idle == 0 {
+		gateway.Idle = -1 // for ever, and not the default
+	}
 	gateway.DenySampling = func() bool { return a.Rules().Denies(policy.PermLLM) }
 	a.Servers, err = mcpservers.New(mcpservers.Config{
 		Places: a.Places, ConfigFiles: a.Settings.Files(), Operator: a.Principal,
 		Settings: a.effective,
 		Latest:   func() *config.Config { return a.loader.Latest().Settings },
 		Gateway:  gateway, None: len(cfg.Catalogs) > 0 && cfg.gateway == nil, Shared: cfg.gateway, // a catalog that is named stands for everything
-		Definitions: a.definitions, Secrets: a.secrets, Redact: a.redactor.Update, Getenv: a.getenv, Record: a.record, Log: a.log,
+		Definitions: a.definitions, Secrets: a.Secrets, Redact: a.Redactor.Update, Getenv: a.getenv, Record: a.record, Log: a.log,
 	})
 	if err != nil {
 		return err
 	}
 	a.gateway = a.Servers.Gateway()
-	a.closeLater(a.Servers.Close)
+	a.closers.Add(a.Servers.Close)
 	return nil
 }
 
@@ -76,17 +78,10 @@ func (a *App) gatewayConfig() mcpgateway.Config {
 		Path: a.path, Work: a.private().ServerWork(), Hide: a.private().Folders(), HideFiles: a.private().Files(),
 		Require: sandbox.Requirement(a.Settings.Sandbox.Require), Limits: mcpservers.Limits(a.Settings.Sandbox), MaxTools: a.Settings.MCP.MaxTools, Version: Version(),
 		Redact: func(s string) string {
-			a.redactor.Update()
-			return a.redactor.Held(s)
+			a.Redactor.Update()
+			return a.Redactor.Held(s)
 		},
 	}
-}
-
-func (a *App) serverIdle() time.Duration {
-	if a.Settings.MCP.Idle == 0 {
-		return -1
-	}
-	return a.Settings.MCP.Idle
 }
 
 // openPins opens the desk that keeps pins.
@@ -100,19 +95,16 @@ func (a *App) openPins(policy func() pin.Policy, plain func() bool) (*pin.Desk, 
 	})
 }
 
-// pinPolicy returns what happens to tools that were not accepted yet.
-func (a *App) pinPolicy() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
-
 // statusDir is where each process publishes the status of its servers.
-func (a *App) statusDir() string { return filepath.Join(a.Places.State, "mcp-status") }
+func statusDir(places config.Places) string { return filepath.Join(places.State, "mcp-status") }
 
 // watchServers keeps the servers up to date with their definitions, and
 // publishes their status.
 func (a *App) watchServers(ctx context.Context) {
-	status := statusfile.NewWriter(a.statusDir())
+	status := statusfile.NewWriter(statusDir(a.Places))
 	defer status.Close()
 	var failed error
-	f := mcpservers.Follower{Add: a.catalog.Add, Observe: func(list []mcpgateway.Status) {
+	f := mcpservers.Follower{Add: a.Catalog.Add, Observe: func(list []mcpgateway.Status) {
 		if err := status.Update(list); err != nil && failed == nil {
 			failed = err // once is enough
 			a.log.Warn("the doctor will not see how MCP servers stand", "error", err)

@@ -213,7 +213,7 @@ func TestServersHide(t *testing.T) {
 			t.Errorf("ownFolders = %v, want %s first", list, want)
 		}
 	}
-	for _, dir := range append([]string{a.Places.State, a.Places.Audit, a.checkpoints()}, a.Places.Cache) {
+	for _, dir := range append([]string{a.Places.State, a.Places.Audit, a.Archive.CheckpointDir}, a.Places.Cache) {
 		covered := false
 		for _, own := range list {
 			covered = covered || dir == own || strings.HasPrefix(dir, own+"/")

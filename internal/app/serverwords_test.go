@@ -70,7 +70,7 @@ func until(t *testing.T, a *App, so func() bool) {
 		if so() {
 			return
 		}
-		s, err := a.catalog.Next(t.Context(), version)
+		s, err := a.Catalog.Next(t.Context(), version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestAcceptHeld(t *testing.T) {
 	write(t, more, "")
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 	a.Servers.List(t.Context(), "s")
-	if err := a.Reload(t.Context()); err != nil {
+	if err := a.Catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stands, err := a.ToolReviews.List(t.Context())
@@ -179,12 +179,12 @@ func TestServerFileProblems(t *testing.T) {
 	home, getenv := home(t, map[string]string{".ken/mcp.json": `{"mcpServers": {"s": {"args": ["x"]}}}`, ".ken/capabilities/mine/CAPABILITY.yaml": manifest})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	problem := func() bool {
-		return slices.ContainsFunc(a.catalog.Snapshot().Problems(), func(p capability.Problem) bool {
+		return slices.ContainsFunc(a.Catalog.Snapshot().Problems(), func(p capability.Problem) bool {
 			return p.Code == "mcp-server" && strings.HasSuffix(p.Origin.Path, "mcp.json") && p.Origin.Line == 1
 		})
 	}
 	if !problem() {
-		t.Fatalf("Problems = %v, want the entry of mcp.json", a.catalog.Snapshot().Problems())
+		t.Fatalf("Problems = %v, want the entry of mcp.json", a.Catalog.Snapshot().Problems())
 	}
 	watch(t, a)
 	write(t, filepath.Join(home, ".ken", "mcp.json"), `{"mcpServers": {}}`)
@@ -204,7 +204,7 @@ func TestSecretSetLater(t *testing.T) {
 	}
 	watch(t, a)
 	other := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	if err := other.secrets.Set("later", secret.Of("open-sesame-and-more")); err != nil {
+	if err := other.Secrets.Set("later", secret.Of("open-sesame-and-more")); err != nil {
 		t.Fatal(err)
 	}
 	until(t, a, func() bool { _, err := a.View().Lookup("mcp:s/look"); return err == nil })
@@ -224,7 +224,7 @@ func TestExposedByNumber(t *testing.T) {
 		servers(t, filepath.Join(home, ".ken", "mcp.json"), tt.list)
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
 		for id, want := range tt.want {
-			e, ok := a.catalog.Snapshot().Get(id)
+			e, ok := a.Catalog.Snapshot().Get(id)
 			if !ok || e.Meta[mcptools.MetaExposed] != want {
 				t.Errorf("exposed name of %s = %v, want %s", id, e, want)
 			}
@@ -311,14 +311,14 @@ func TestDisconnectSecrets(t *testing.T) {
 	if _, err := a.Clients.Connect(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.secrets.Set("mcp.input.pass", secret.Of("a word of my own")); err != nil {
+	if err := a.Secrets.Set("mcp.input.pass", secret.Of("a word of my own")); err != nil {
 		t.Fatal(err)
 	}
 	d, err := a.Clients.Disconnect(t.Context(), "vscode", false)
 	if err != nil || !slices.Equal(d.Secrets, []string{"mcp.s.API_TOKEN"}) || !slices.Equal(d.Stay, []string{"mcp.input.pass"}) {
 		t.Errorf("Disconnect = %+v, %v, want one secret removed and one that stays", d, err)
 	}
-	if a.secrets.Has("mcp.s.API_TOKEN") || !a.secrets.Has("mcp.input.pass") {
+	if a.Secrets.Has("mcp.s.API_TOKEN") || !a.Secrets.Has("mcp.input.pass") {
 		t.Error("the secrets are not what Disconnect says")
 	}
 }
@@ -418,7 +418,7 @@ func waitsForReview(t *testing.T, home string, getenv func(string) string) (stan
 	watch(t, a)
 	stands = func(state catalog.State) {
 		t.Helper()
-		until(t, a, func() bool { e, ok := a.catalog.Snapshot().Get("mcp:s/fine"); return ok && e.State == state })
+		until(t, a, func() bool { e, ok := a.Catalog.Snapshot().Get("mcp:s/fine"); return ok && e.State == state })
 	}
 	stands(catalog.Quarantined)
 	return stands

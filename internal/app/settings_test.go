@@ -40,9 +40,9 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 	for _, s := range config.Default().Settings() {
 		byName[strings.ToLower(s.Key)] = s.Key
 	}
-	// A mention is a lint of the catalog, which is made at the start. So are the
-	// tools of databases; what a call may do is asked now (run/executors).
-	lints := []string{"capabilities.forceInclude", "capabilities.exclude", "databases"}
+	// The tools of databases are part of the catalog, which is made at the start;
+	// what a call may do is asked now (run/executors).
+	lints := []string{"databases"}
 	fset, read := token.NewFileSet(), map[string]int{}
 	for name, f := range sourceFiles(t, fset, append(parts(), ".")...) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -138,7 +138,7 @@ func TestPartsAskForLiveSettings(t *testing.T) {
 func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
 	once := []string{
 		"prepareServers", "prepareRunning", "newExtensions", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
-		"executorConfig", "aroundCalls", "openDesk", "openTrail", "openPins", "build", "finding", "indexer", "newRecorder",
+		"executorConfig", "aroundCalls", "openDesk", "openTrail", "openPins", "build", "finding", "newRecorder",
 		"NewSite", "mcpHandler", "routes", "chat", "catalog", "trail", "readings", "system", "probes",
 	}
 	pkg := parsed(t)
@@ -303,7 +303,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		t.Errorf("with audit.keep 72h the trail is kept for %v", d)
 	}
 	set("limits.timeout", "17s")
-	if d := a.callLimits().Timeout; d == 17*time.Second {
+	if d := callLimits(a.effective(), 0).Timeout; d == 17*time.Second {
 		t.Error("limits.timeout counts at once, and it is said to count from the next start")
 	}
 	for _, s := range a.settingsPage().List() {
@@ -333,7 +333,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 			if _, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "model", "lab/second"); err != nil {
 				t.Error(err)
 			}
-			if err := a.secrets.Set("LAB_KEY", secret.Of("new")); err != nil {
+			if err := a.Secrets.Set("LAB_KEY", secret.Of("new")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -342,7 +342,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 	dir, getenv := home(t, nil)
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/first\n"+settings)
 	a = open(t, Config{Getenv: getenv, environment: func() []string { return nil }, Dir: t.TempDir()})
-	if err := a.secrets.Set("LAB_KEY", secret.Of("old")); err != nil {
+	if err := a.Secrets.Set("LAB_KEY", secret.Of("old")); err != nil {
 		t.Fatal(err)
 	}
 	var turned []string

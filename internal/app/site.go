@@ -125,11 +125,11 @@ func (a *App) OIDC() *auth.OIDCConfig {
 	}
 	if o.ClientSecret != "" {
 		out.ClientSecret = func(context.Context) (string, error) {
-			v, err := a.secrets.Lookup(o.ClientSecret)
+			v, err := a.Secrets.Lookup(o.ClientSecret)
 			if err != nil {
 				return "", err
 			}
-			a.redactor.Hold(v.Reveal())
+			a.Redactor.Hold(v.Reveal())
 			return v.Reveal(), nil
 		}
 	}
@@ -143,7 +143,7 @@ func (s *Site) mcpHandler(waiting context.Context) *mcpbridge.Handler {
 	watching, stop := context.WithCancel(waiting)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = agents.Watch(watching) }() // it ends with watching
-	s.app.closeLater(func() error {
+	s.app.closers.Add(func() error {
 		stop()
 		<-done
 		return nil
@@ -205,7 +205,7 @@ func (s *Site) catalog(waiting context.Context) catalogapi.Config {
 func (s *Site) trail(waiting context.Context) trailapi.Config {
 	a := s.app
 	return trailapi.Config{
-		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.redactor.Redact,
+		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.Redactor.Redact,
 		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: s.readKept,
 		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive.Verify(ctx) },
 		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
@@ -309,7 +309,7 @@ func (s *Site) probes(waiting context.Context) []systemapi.Probe {
 	a := s.app
 	return []systemapi.Probe{
 		{Name: "catalog", Check: func(context.Context) error {
-			if a.catalog.Snapshot().Version() == 0 {
+			if a.Catalog.Snapshot().Version() == 0 {
 				return errors.New("the catalog is not loaded yet")
 			}
 			return nil

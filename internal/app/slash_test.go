@@ -55,7 +55,7 @@ func TestPlainLines(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	checked := 0
-	for _, e := range slices.AppendSeq(slices.Collect(a.catalog.Snapshot().All()), a.own.Snapshot().All()) {
+	for _, e := range slices.AppendSeq(slices.Collect(a.Catalog.Snapshot().All()), a.own.Snapshot().All()) {
 		if e.Kind != capability.KindTool || e.Run == nil || e.Unavailable != "" {
 			continue
 		}

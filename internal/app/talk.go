@@ -33,7 +33,7 @@ type talking struct {
 func (a *App) prepareTalking(cfg Config) {
 	t := &a.talking
 	a.Models = opener.New(opener.Config{
-		StateDir: a.Places.State, Settings: a.effective, Secrets: a.secrets, Hold: a.redactor.Hold, Log: a.log, Given: cfg.Model,
+		StateDir: a.Places.State, Settings: a.effective, Secrets: a.Secrets, Hold: a.Redactor.Hold, Log: a.log, Given: cfg.Model,
 		Wrap: func(m llm.Model) llm.Model { return a.plugins.Wrap(m) },
 	})
 	t.sessions.Build = func() (*session.Store, error) {

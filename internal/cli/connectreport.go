@@ -47,7 +47,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 			stands[s.Name] = s
 		}
 	}
-	if err := a.Reload(ctx); err != nil {
+	if err := a.Catalog.Load(ctx); err != nil {
 		return err
 	}
 	costs := map[string]toolreview.Cost{}

@@ -58,7 +58,7 @@ func (c *environment) mention(cmd *cobra.Command, a *app.App) {
 	if cmd.Name() == "lint" || cmd.Name() == "doctor" || c.json {
 		return
 	}
-	if n := a.CatalogErrors(); n > 0 {
+	if n := a.Catalog.Snapshot().Stats().Errors; n > 0 {
 		fmt.Fprintf(c.err, "ken: %s in the catalog; see ken catalog lint\n", output.Plural(n, "error"))
 	}
 }

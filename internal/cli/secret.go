@@ -34,7 +34,7 @@ func (c *secretCommand) set() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.Secrets().Set(given[0], v); err != nil {
+			if err := a.Secrets.Set(given[0], v); err != nil {
 				return err
 			}
 			if c.json {
@@ -64,7 +64,7 @@ func (c *secretCommand) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the names of stored secrets", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
-			items, err := a.Secrets().List()
+			items, err := a.Secrets.List()
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (c *secretCommand) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Remove a secret", Args: args(cobra.ExactArgs(1)),
 		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
-			if err := a.Secrets().Remove(given[0]); err != nil {
+			if err := a.Secrets.Remove(given[0]); err != nil {
 				return err
 			}
 			if c.json {

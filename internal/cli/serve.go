@@ -272,8 +272,8 @@ func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *s
 		if guard.Tokens, err = auth.Open(a.Places.State); err != nil {
 			return nil, nil, nil, err
 		}
-		a.Hold(guard.Tokens.All())
-		guard.Tokens.OnNew(func(v secret.Value) { a.Hold([]secret.Value{v}) })
+		a.Redactor.HoldTokens(guard.Tokens.All())
+		guard.Tokens.OnNew(func(v secret.Value) { a.Redactor.HoldTokens([]secret.Value{v}) })
 	}
 	site, err := a.NewSite(ctx, log)
 	if err != nil {

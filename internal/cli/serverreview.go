@@ -102,7 +102,7 @@ func (c *extensionCommand) acceptServer(ctx context.Context, a *app.App, name, d
 	}
 	if on {
 		a.Servers.List(ctx, name) // what waits is what it offers now
-		if err := a.Reload(ctx); err != nil {
+		if err := a.Catalog.Load(ctx); err != nil {
 			return err
 		}
 		if !c.json {

@@ -59,6 +59,15 @@ func (c *Cache) Check() error {
 	return dir.Close()
 }
 
+// CheckUsed is Check for a directory that exists. One that was never needed is in
+// order.
+func (c *Cache) CheckUsed() error {
+	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return c.Check()
+}
+
 // open opens the directory and looks at the one that was opened, not at what
 // its name may mean a moment later.
 func (c *Cache) open() (*os.Root, error) {
