@@ -124,6 +124,7 @@ var layers = []layer{
 	{"internal/talk/slash", words + "internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
 	{"internal/talk/commands", words + ground + "internal/door internal/govern/policy internal/know/catalog internal/know/source/mcptools internal/talk/event internal/talk/slash"},
+	{"internal/talk/consent", words + ground + "internal/govern/approval internal/talk/event"},
 	{"internal/talk/layers", words + ground + "internal/config internal/door internal/govern/policy internal/govern/reload internal/know/catalog internal/talk/event internal/talk/layerfiles internal/talk/model internal/talk/prompt internal/talk/session"},
 	{"internal/talk/toolcall", words + ground + "internal/talk/session"},
 	{"internal/talk/ask", words + ground + "internal/talk/event internal/talk/session"},

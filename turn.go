@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"ken/capability"
-	"ken/internal/app"
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -98,7 +98,7 @@ func (k *Ken) begin(ctx context.Context, w Words) (string, error) {
 // [AskUser], and otherwise a note.
 func (k *Ken) Reply(ctx context.Context, session string, asked Asked, a Answer, text string) error {
 	what := event.Asked{ID: asked.ID, What: event.Question(asked.What), Ticket: asked.Ticket}
-	err := k.app.Reply(ctx, k.app.Principal, session, what, app.Answer{
+	err := k.app.Questions.Reply(ctx, k.app.Principal, session, what, consent.Answer{
 		Yes: a.Grant, Scope: approval.Scope(a.For), Covers: approval.Cover(a.Covers), Text: text, Answers: a.Inputs,
 	})
 	return explain(err)

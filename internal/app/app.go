@@ -42,6 +42,7 @@ import (
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
 	"ken/internal/talk/commands"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/opener"
 	"ken/llm"
 	"ken/plugin"
@@ -136,6 +137,7 @@ type App struct {
 
 	Models      *opener.Opener      // opens the model that answers, and knows what it costs
 	Commands    *commands.Set       // the slash commands of each caller
+	Questions   consent.Questions   // of turns, and the answers to them
 	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
 
 	// Reading lists where capabilities are read from, in order of precedence,

@@ -295,7 +295,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		t.Errorf("with limits.argumentBytes 100 a call with more = %v, want it refused by that", err)
 	}
 	set("chat.steps", "7")
-	if n := a.terms().Limits.Steps; n != 7 {
+	if n := termsOf(a.effective()).Limits.Steps; n != 7 {
 		t.Errorf("with chat.steps 7 a turn has %d", n)
 	}
 	set("audit.keep", "72h")

@@ -32,6 +32,7 @@ import (
 	"ken/internal/serve/settings"
 	"ken/internal/store"
 	"ken/internal/talk/commands"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
@@ -180,7 +181,7 @@ func (s *Site) chat() chatapi.Config {
 		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: func() []string { return a.Rules().ModeNames() },
 		Commands: func(who auth.Identity) *slash.Index { return a.Commands.For(callerOf(who)) }, NoCommands: a.Commands.Denied, Inspect: s.records.Get, Surface: string(policy.SurfaceChat),
 		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
-			return a.Reply(ctx, who, id, asked, Answer{Yes: said.Yes, Scope: said.Scope, Covers: said.Covers, Text: said.Text, Answers: said.Answers})
+			return a.Questions.Reply(ctx, who, id, asked, consent.Answer(said))
 		},
 		FindAgain: func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error) {
 			view := a.Door.ViewFor(door.Viewer{Principal: who, Mode: head.Mode, Surface: policy.SurfaceChat})

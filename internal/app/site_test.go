@@ -30,6 +30,7 @@ import (
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/settings"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -436,7 +437,7 @@ func TestSiteDrain(t *testing.T) {
 		t.Fatalf("Head = %+v, %v; want it open", now, err)
 	}
 	next, _ := site(t, a)
-	if err := a.Reply(t.Context(), a.Principal, head.ID, asked, Answer{Text: "the old one"}); err != nil {
+	if err := a.Questions.Reply(t.Context(), a.Principal, head.ID, asked, consent.Answer{Text: "the old one"}); err != nil {
 		t.Fatal(err)
 	}
 	var last event.Event

@@ -3,16 +3,16 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
-	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/govern/reload"
 	"ken/internal/lazy"
 	"ken/internal/procid"
 	"ken/internal/run/result"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
 	"ken/internal/talk/layers"
@@ -44,6 +44,7 @@ func (a *App) prepareTalking(cfg Config) {
 		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: procid.Self(), Dead: procid.Dead}), nil
 	}
 	t.engine.Build = a.newEngine
+	a.Questions = consent.Questions{Approvals: a.Approvals, Turns: func() (consent.Turns, error) { return a.Engine() }}
 }
 
 // UseModel has another model answer than the one that ken.yaml names, from the
@@ -77,8 +78,14 @@ func (a *App) engineConfig() engine.Config {
 		Door: a.Door, Current: a.loader.Current, Sessions: a.Sessions, Plugins: a.plugins.All(),
 	}
 	return engine.Config{
-		Door: a.Door, Model: a.modelOf, Command: a.Commands.Read, Ended: a.reportTurn, Intents: a.intentsAt, Reads: a.onlyReads,
-		Ticket: a.ticket, Wait: a.waitForPerson, Keep: a.keepText, Fate: a.fate, Terms: a.terms, Filters: a.plugins.Filters(),
+		Door: a.Door, Command: a.Commands.Read, Ended: a.reportTurn, Reads: onlyReads, Ticket: a.Questions.Ticket, Wait: a.Questions.Wait,
+		Keep: a.keepText, Fate: a.fate, Filters: a.plugins.Filters(),
+		Terms:   func() engine.Terms { return termsOf(a.effective()) },
+		Intents: func(surface string) engine.IntentRules { return intentRules(a.loader.Current(), surface) },
+		Model: func(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
+			m, err := a.Models.ForTurn(retry)
+			return engine.Model(m), err
+		},
 		Environment: func(in event.Input) string { return layers.Environment(a.Places.Workspace, in.Mode) },
 		Layers: func(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			list, notices := system.Build(ctx, layers.Input{
@@ -89,9 +96,8 @@ func (a *App) engineConfig() engine.Config {
 	}
 }
 
-// terms are what ken.yaml says about a turn that begins.
-func (a *App) terms() engine.Terms {
-	now := a.effective()
+// termsOf returns what ken.yaml says about a turn that begins.
+func termsOf(now *config.Config) engine.Terms {
 	chat := now.Chat
 	return engine.Terms{
 		System: chat.PromptTokens, Closed: chat.ToolFailure == config.FailClosed,
@@ -104,12 +110,6 @@ func (a *App) terms() engine.Terms {
 	}
 }
 
-// modelOf returns the model that a session talks to.
-func (a *App) modelOf(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
-	m, err := a.Models.ForTurn(retry)
-	return engine.Model(m), err
-}
-
 // condenseAt is how full the window may be: as the provider says, or else as
 // the chat does.
 func condenseAt(said config.Config) float64 {
@@ -120,9 +120,8 @@ func condenseAt(said config.Config) float64 {
 	return float64(percent) / 100
 }
 
-// intentsAt returns the rules about intents at a surface.
-func (a *App) intentsAt(surface string) engine.IntentRules {
-	now := a.loader.Current()
+// intentRules returns the rules about intents at a surface.
+func intentRules(now *reload.Snapshot, surface string) engine.IntentRules {
 	rules, chat := now.Rules, now.Settings.Chat
 	if rules == nil || !rules.AsksIntent(policy.Surface(surface)) {
 		return engine.IntentRules{}
@@ -140,45 +139,9 @@ func (a *App) intentsAt(surface string) engine.IntentRules {
 }
 
 // onlyReads reports whether calls of a capability change nothing, by its class.
-func (a *App) onlyReads(e *door.Entry) bool {
+func onlyReads(e *door.Entry) bool {
 	c := policy.Of(e.Capability)
 	return (c.Class == policy.Read || c.Class == policy.Meta) && !c.Destructive
-}
-
-// ticket returns what a person must know about a question at the desk.
-func (a *App) ticket(ctx context.Context, id string) (event.Ticket, error) {
-	desk, err := a.Desk()
-	if err != nil {
-		return event.Ticket{}, err
-	}
-	t, err := desk.Get(ctx, id)
-	if err != nil {
-		return event.Ticket{}, err
-	}
-	out := event.Ticket{Wide: t.Question.Widest == approval.Session}
-	for _, o := range t.Offers {
-		out.Offers = append(out.Offers, event.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
-	}
-	for _, l := range t.ConsentLines() {
-		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
-		if l.Name == "why" {
-			out.Text = l.Text
-		}
-	}
-	return out, nil
-}
-
-// waitForPerson waits until a question has its answer.
-func (a *App) waitForPerson(ctx context.Context, id string) (bool, error) {
-	desk, err := a.Desk()
-	if err != nil {
-		return false, err
-	}
-	t, err := desk.Wait(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	return t.State == approval.Granted, t.Err()
 }
 
 // fate returns what the runner kept of a call of a session.
@@ -207,37 +170,4 @@ func (a *App) keepText(_ context.Context, k engine.Kept) (string, error) {
 		return result.Where(e), nil
 	}
 	return result.Ends(k.Text, k.Limit, "read them with read_result, handle "+e.Handle), nil
-}
-
-// Answer says what a person said to a question of a turn.
-type Answer struct {
-	Yes    bool
-	Scope  approval.Scope // of consent
-	Covers approval.Cover // of consent for more than one call
-	Text   string
-
-	// Answers are those to an [event.Inquiry], by the question's name.
-	Answers map[string]json.RawMessage
-}
-
-// Reply answers what a turn asked: consent at the desk, everything else to the
-// turn itself.
-func (a *App) Reply(ctx context.Context, who capability.Principal, sess string, asked event.Asked, said Answer) error {
-	if asked.What == event.Consent && asked.Ticket != "" {
-		answer := approval.Answer{By: who, Effect: approval.No, Scope: said.Scope, Covers: said.Covers, Note: said.Text}
-		if said.Yes {
-			answer.Effect = approval.Yes
-		}
-		if answer.Scope == "" {
-			answer.Scope = approval.Once
-		}
-		_, err := a.Approvals.Settle(ctx, asked.Ticket, answer)
-		return err
-	}
-	e, err := a.Engine()
-	if err != nil {
-		return err
-	}
-	reply := event.Reply{Yes: said.Yes, Text: said.Text, Answers: said.Answers}
-	return e.Reply(ctx, who, sess, asked.ID, reply)
 }

@@ -99,7 +99,7 @@ func TestS2U10ToolFailureMode(t *testing.T) {
 		dir, getenv := home(t, nil)
 		write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {toolFailureMode: "+mode+"}\n")
 		a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-		if got := a.terms().Closed; got != want {
+		if got := termsOf(a.effective()).Closed; got != want {
 			t.Errorf("with %s a turn ends: %v, want %v", mode, got, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"ken/internal/cli/chat"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
@@ -224,7 +225,7 @@ func (t *conversation) note(ev event.Event) {
 
 // Reply answers what a turn asked.
 func (t *conversation) Reply(ctx context.Context, asked event.Asked, a chat.Answer) error {
-	return t.app.Reply(ctx, t.app.Principal, t.session(), asked, app.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Covers: approval.Cover(a.Covers), Text: a.Text, Answers: a.Answers})
+	return t.app.Questions.Reply(ctx, t.app.Principal, t.session(), asked, consent.Answer{Yes: a.Yes, Scope: approval.Scope(a.Scope), Covers: approval.Cover(a.Covers), Text: a.Text, Answers: a.Answers})
 }
 
 func (t *conversation) session() string {
