@@ -65,6 +65,33 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return readOpen(f)
+}
+
+// readProjectFile is readFile for a file of a project. Links that lead out of the
+// project are not followed: errors quote the file, and models may see them.
+func readProjectFile(project, name string) ([]byte, fs.FileInfo, error) {
+	rel, err := filepath.Rel(project, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(project)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if _, outside := os.Stat(name); outside == nil {
+			err = errors.New("a link on the way to it leads out of the project, and is not followed")
+		}
+		return nil, nil, err
+	}
+	return readOpen(f)
+}
+
+// readOpen reads a file and closes it.
+func readOpen(f *os.File) ([]byte, fs.FileInfo, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +54,11 @@ func (r *reading) sorted() []capability.Problem {
 }
 
 func (r *reading) read() layer {
-	data, _, err := readFile(r.file)
+	read := readFile
+	if r.workspace {
+		read = func(name string) ([]byte, fs.FileInfo, error) { return readProjectFile(r.project, name) }
+	}
+	data, _, err := read(r.file)
 	if err != nil {
 		r.problems = append(r.problems, unreadable(r.file, err))
 		return layer{}

@@ -88,7 +88,8 @@ func (p Places) projectAccess(c *Config) []capability.Problem {
 	if !exists(file) || sameFile(file, accessFile(p.Home)) {
 		return nil
 	}
-	access, problems := readAccess(file)
+	data, _, err := readProjectFile(p.Workspace, file)
+	access, problems := parseAccess(file, data, err)
 	if len(problems) > 0 {
 		return problems
 	}
@@ -114,6 +115,11 @@ func exists(file string) bool {
 
 func readAccess(file string) (policy.ToolAccess, []capability.Problem) {
 	data, _, err := readFile(file)
+	return parseAccess(file, data, err)
+}
+
+// parseAccess reads the text of a tool-access.json, or says why there is none.
+func parseAccess(file string, data []byte, err error) (policy.ToolAccess, []capability.Problem) {
 	if err != nil {
 		return policy.ToolAccess{}, []capability.Problem{unreadable(file, err)}
 	}
