@@ -150,7 +150,7 @@ func policyWordSettings() []setting[Config] {
 			func(into, from *policy.Settings) { into.Intents = from.Intents },
 			func(c *Config) any { return c.Policy.Intents.String() },
 			func(a, b *Config) bool { return a.Policy.Intents <= b.Policy.Intents }).typed().byPolicy(),
-		policySetting("intentSurfaces", "Where it must: any of chat, run, api, mcp and library (proxy is accepted and not used yet).",
+		policySetting("intentSurfaces", "Where it must: any of chat, run, api, mcp and library.",
 			takeSurfaces, showSurfaces, noFewerSurfaces).byPolicy(),
 	}
 }
