@@ -149,6 +149,7 @@ var layers = []layer{
 	// The program: wiring, commands, library.
 	{"internal/app", all},
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
+	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/evalreport", "internal/cli/output internal/find/eval"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},

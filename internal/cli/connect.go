@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/connectreport"
 	"ken/internal/cli/output"
 	"ken/internal/connect"
 	"ken/internal/serve/auth"
@@ -54,43 +55,6 @@ func clients() []string {
 
 func clientNames() string { return strings.Join(clients(), ", ") }
 
-// A connected is what connecting a client came to, for --json.
-type connected struct {
-	Client  string         `json:"client"`
-	Files   []string       `json:"files"`
-	Servers []serverStart  `json:"servers"`
-	Kept    []connect.Kept `json:"kept"`
-	Secrets []string       `json:"secrets"` // names that were sealed
-	Unset   []string       `json:"unset"`   // names that a person has to set
-	Notes   []string       `json:"notes"`
-	Before  int            `json:"tokensBefore"` // of the definitions of all tools that moved
-	After   int            `json:"tokensAfter"`  // that the client now has in every turn
-	Surface string         `json:"surface,omitempty"`
-	Others  []neighbour    `json:"others"`         // servers of others that the client has now too
-	HTTP    *listener      `json:"http,omitempty"` // with --http
-	Would   int            `json:"wouldMove"`
-	DryRun  bool           `json:"dryRun,omitempty"`
-}
-
-type neighbour struct {
-	Client  string `json:"client,omitempty"` // empty: a person wrote them
-	Servers int    `json:"servers"`
-}
-
-// A listener is where a client asks over HTTP.
-type listener struct {
-	Addr    string `json:"addr"`
-	Answers string `json:"answers"` // "ken", "other" or "nobody"
-}
-
-type serverStart struct {
-	Name   string `json:"name"`
-	Tools  int    `json:"tools"`
-	Tokens int    `json:"tokens"`
-	Error  string `json:"error,omitempty"`
-	Fix    string `json:"fix,omitempty"`
-}
-
 func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes bool) (err error) {
 	written := false
 	if how.HTTP && !dry {
@@ -107,9 +71,9 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	if err != nil {
 		return err
 	}
-	out := connected{Client: plan.Client, Files: []string{}, Servers: []serverStart{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []neighbour{}, Would: len(plan.Servers), DryRun: dry}
+	out := connectreport.Report{Client: plan.Client, Files: []string{}, Servers: []connectreport.Start{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []connectreport.Neighbour{}, Would: len(plan.Servers), DryRun: dry}
 	if how.HTTP {
-		out.HTTP = listening(ctx, a.Settings.Serve.Addr)
+		out.HTTP = connectreport.Listen(ctx, a.Settings.Serve.Addr)
 	}
 	for _, f := range plan.Files {
 		out.Files = append(out.Files, f.Path)
@@ -128,7 +92,7 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 		if c.json {
 			return c.printJSON(out)
 		}
-		c.printHTTP(out)
+		out.PrintHTTP(c.out)
 		if len(plan.Files) == 0 {
 			c.out.Linef("Nothing changes: %s asks Ken already.", plan.Client)
 		} else {

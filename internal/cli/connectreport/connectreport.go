@@ -1,0 +1,146 @@
+// Package connectreport holds and prints what ken connect did.
+package connectreport
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"ken/internal/cli/output"
+	"ken/internal/connect"
+	"ken/internal/serve/mcpserver"
+)
+
+// A Report is what connecting a client came to, for --json.
+type Report struct {
+	Client  string         `json:"client"`
+	Files   []string       `json:"files"`
+	Servers []Start        `json:"servers"`
+	Kept    []connect.Kept `json:"kept"`
+	Secrets []string       `json:"secrets"` // names that were sealed
+	Unset   []string       `json:"unset"`   // names that a person has to set
+	Notes   []string       `json:"notes"`
+	Before  int            `json:"tokensBefore"` // of the definitions of all tools that moved
+	After   int            `json:"tokensAfter"`  // that the client now has in every turn
+	Surface string         `json:"surface,omitempty"`
+	Others  []Neighbour    `json:"others"`         // servers of others that the client has now too
+	HTTP    *Listener      `json:"http,omitempty"` // with --http
+	Would   int            `json:"wouldMove"`
+	DryRun  bool           `json:"dryRun,omitempty"`
+}
+
+// A Neighbour is how many servers of another client, or of a person, are shared.
+type Neighbour struct {
+	Client  string `json:"client,omitempty"` // empty: a person wrote them
+	Servers int    `json:"servers"`
+}
+
+// A Listener is where a client asks over HTTP.
+type Listener struct {
+	Addr    string `json:"addr"`
+	Answers string `json:"answers"` // "ken", "other" or "nobody"
+}
+
+// A Start is how a server started.
+type Start struct {
+	Name   string `json:"name"`
+	Tools  int    `json:"tools"`
+	Tokens int    `json:"tokens"`
+	Error  string `json:"error,omitempty"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+// ClientInfo returns the name that a client gives itself in MCP, of those that keep
+// long lists of tools away from their model until it searches; empty for the
+// rest.
+func ClientInfo(client string) string {
+	switch client {
+	case "claude":
+		return "claude-code"
+	case "codex":
+		return "codex-mcp-client"
+	case "vscode":
+		return "Visual Studio Code"
+	}
+	return ""
+}
+
+// PrintStarts says how each server started. What failed is told in full: it is
+// what a person has to act on.
+func (r Report) PrintStarts(p *output.Printer) {
+	var rows [][]string
+	for _, s := range r.Servers {
+		row := []string{"ok", s.Name, output.Plural(s.Tools, "tool"), output.Plural(s.Tokens, "token")}
+		if s.Error != "" {
+			row = []string{"failed", s.Name, "", ""}
+		}
+		rows = append(rows, row)
+	}
+	p.Table([]output.Column{{Styles: map[string]string{"ok": output.Green, "failed": output.Red}}, {Style: output.Bold}, {}, {}}, rows)
+	for _, s := range r.Servers {
+		if s.Error == "" {
+			continue
+		}
+		line := output.Line(s.Error)
+		if s.Fix != "" {
+			line += "; " + output.Line(s.Fix)
+		}
+		p.Linef("%s %s: %s", p.Style(output.Red, "failed"), output.Line(s.Name), line)
+	}
+	for _, n := range r.Others {
+		of := "that you wrote yourself"
+		if n.Client != "" {
+			of = "of " + output.Line(n.Client)
+		}
+		p.Linef("… and %s %s, which this client now has as well", output.Plural(n.Servers, "server"), of)
+	}
+}
+
+// MenuWords says what the model of the client had before its eyes, and has. A
+// client that keeps tools back itself did so before, and Ken saves it nothing
+// there.
+func (r Report) MenuWords(menu mcpserver.Menu) string {
+	before, now := output.Plural(r.Before, "token"), output.Plural(r.After, "token")
+	defers := ClientInfo(r.Client) != ""
+	switch {
+	case menu.Surface == "direct" && defers:
+		return fmt.Sprintf("Tool definitions: %s. %s loads them only when searched for; Ken's own %s add %s.", before, r.Client, output.Plural(menu.Tools-menu.Deferred, "tool"), now)
+	case menu.Surface == "direct":
+		return fmt.Sprintf("Menu before: %s in every turn. Now: the same and %s, since mcp.surface is direct.", before, now)
+	case defers:
+		return fmt.Sprintf("Tool definitions: %s, which %s loaded only when searched for. Menu now: %s in every turn.", before, r.Client, now)
+	}
+	return fmt.Sprintf("Menu before: %s in every turn. Now: %s.", before, now)
+}
+
+// Listen asks who answers at the address that a client will use.
+func Listen(ctx context.Context, addr string) *Listener {
+	l := &Listener{Addr: addr, Answers: "nobody"}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
+	if err != nil {
+		return l
+	}
+	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is this machine
+	res, err := plain.Do(req)
+	if err != nil {
+		return l
+	}
+	res.Body.Close()
+	l.Answers = "other"
+	if res.StatusCode == http.StatusOK {
+		l.Answers = "ken"
+	}
+	return l
+}
+
+// PrintHTTP says what must run for a client that asks over HTTP.
+func (r Report) PrintHTTP(p *output.Printer) {
+	if r.HTTP == nil {
+		return
+	}
+	now := map[string]string{"ken": "It answers there now.", "other": "Something else answers there now.", "nobody": "Nothing answers there now."}
+	p.Linef("%s asks over HTTP: ken serve must run at %s whenever it does. %s", r.Client, output.Line(r.HTTP.Addr), now[r.HTTP.Answers])
+}
