@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -433,4 +435,110 @@ func broken(p string, file *ast.File) []string {
 		return true
 	})
 	return out
+}
+
+// mostCode is the most lines of code that a package may hold, without blank
+// lines, comments and tests, and mostMethods the most methods of one type.
+const (
+	mostCode    = 4800
+	mostMethods = 60
+)
+
+// aboveMethods are types that still have more methods than mostMethods, with the
+// number that they may not exceed. The numbers only go down.
+var aboveMethods = map[string]int{
+	"internal/app.App":                  78,
+	"internal/run/mcpgateway/link.Link": 66,
+	"internal/run/runner.Runner":        79,
+}
+
+// TestCodeSize holds packages and types to a size that one person can read.
+func TestCodeSize(t *testing.T) {
+	code, methods := map[string]int{}, map[string]int{}
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || p != "." && strings.HasPrefix(d.Name(), ".")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		src, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), p, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		folder := path.Dir(filepath.ToSlash(p))
+		code[folder] += codeLines(src)
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[folder+"."+methodOwner(f)]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, n := range code {
+		if n > mostCode {
+			t.Errorf("%s has %d lines of code, want at most %d: give a part of it a package of its own", folder, n, mostCode)
+		}
+	}
+	for name, n := range methods {
+		if most := max(mostMethods, aboveMethods[name]); n > most {
+			t.Errorf("%s has %d methods, want at most %d: give a part of its state a type of its own", name, n, most)
+		}
+	}
+}
+
+// codeLines counts the lines that hold code.
+func codeLines(src []byte) int {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	s.Init(file, src, nil, 0)
+	n, last := 0, 0
+	for {
+		pos, tok, text := s.Scan()
+		if tok == token.EOF {
+			return n
+		}
+		if tok == token.SEMICOLON && text == "\n" {
+			continue
+		}
+		first, end := file.Line(pos), file.Line(pos)+strings.Count(text, "\n")
+		n += max(0, end-max(first-1, last))
+		last = max(last, end)
+	}
+}
+
+// methodOwner returns the name of the type that a method belongs to.
+func methodOwner(f *ast.FuncDecl) string {
+	e := f.Recv.List[0].Type
+	for {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
+
+func TestCodeLines(t *testing.T) {
+	const src = "// Package x.\npackage x\n\n/* a\nb */\nvar a = `one\ntwo` // c\n\nfunc f() { g(); g() }\n"
+	if got := codeLines([]byte(src)); got != 4 {
+		t.Errorf("codeLines = %d, want 4", got)
+	}
 }
