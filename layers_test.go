@@ -69,6 +69,8 @@ var layers = []layer{
 	{"internal/know/embed", words + ground},
 	{"internal/know/embed/pack", "internal/know/embed"},
 	{"internal/know/embed/remote", words + ground},
+	{"internal/know/reader", words + ground + "internal/know/embed"},
+	{"internal/know/reader/pack", "internal/know/reader"},
 	{"internal/know/index/...", words + ground + "internal/know/..."},
 	{"internal/know/catalog", words + ground + "internal/know/..."},
 

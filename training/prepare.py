@@ -437,6 +437,17 @@ def main():
     # What nothing answers: read by no training, only encoded for the fit of the gate.
     nothing = read(os.path.join(a.bench, "train", "clinc150", "oos.jsonl"))
     out["nothing"] = np.array([texts.add(q["query"], 0, EVAL_CUT) for q in nothing], np.int32)
+    # What the rows of reader.py's vectors are of, for the fit of the ranker.
+    with open(os.path.join(a.out, "texts.jsonl"), "w", encoding="utf-8") as f:
+        for s in TRAIN + DEV:
+            corpus, queries = loaded[s] if s in DEV else load_set(os.path.join(a.bench, "train", s), a.tiny)
+            for d in corpus:
+                f.write(json.dumps({"set": s, "id": d["id"]}) + "\n")
+            for q, _, evaluated in queries:
+                if evaluated and (s in DEV or not shares_dev(q)):
+                    f.write(json.dumps({"set": s, "query": q}) + "\n")
+        for q in nothing:
+            f.write(json.dumps({"query": q["query"]}) + "\n")
     out.update(texts.arrays())
     path = os.path.join(a.out, "data.npz")
     np.savez_compressed(path, rows=np.array([a.rows]), **out)

@@ -283,7 +283,7 @@ func (a *App) build(cfg Config) error {
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        sources.Mentions(a.Settings),
 		Off:             a.Extensions.Off,
-		Indexer:         indexer(cfg, a.Settings.Discovery, a.Places),
+		Indexer:         indexer(a.Vectors.Index(), a.Settings.Discovery, a.Places),
 		Machine:         machine,
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Key: fenceKey(a.Places), Count: count})
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Local: a.Vectors.Local(), Key: fenceKey(a.Places), Count: count})
 	a.recorder = a.newRecorder()
 	a.recorder.Count = count
 	var off door.Switches
@@ -86,13 +86,9 @@ func (a *App) newRecorder() *door.Recorder {
 // learned from the outcomes.
 const learningEnds = 5 * time.Second
 
-// indexer keeps the search index of large catalogs, and makes vectors where the
-// model inside the program is the one that counts.
-func indexer(cfg Config, d config.Discovery, places config.Places) *index.Cache {
-	c := &index.Cache{Name: d.CollectionName}
-	if cfg.Embedder == nil && d.EmbeddingModelID == "" {
-		c.Model = embed.Builtin()
-	}
+// indexer keeps the search index of large catalogs, with the vectors of a model.
+func indexer(model *embed.Model, d config.Discovery, places config.Places) *index.Cache {
+	c := &index.Cache{Name: d.CollectionName, Model: model}
 	dir := filepath.Join(places.Cache, "index")
 	if (&parsecache.Cache{Dir: dir}).Check() == nil {
 		c.Dir = dir // without it the index is built from scratch

@@ -23,6 +23,10 @@ import (
 // the vectors of a catalog. What it made is kept for the next.
 const longestEmbedding = 30 * time.Second
 
+// longestReading is the same for the second reader inside the program: without
+// it the first one answers.
+const longestReading = time.Second
+
 // A discoverCall is what the flags of ken discover say.
 type discoverCall struct {
 	query   door.Query
@@ -60,7 +64,11 @@ func newDiscover(env *environment) *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		waiting, cancel := context.WithTimeout(ctx, longestEmbedding)
+		patience := longestEmbedding
+		if a.Vectors.Local() {
+			patience = longestReading
+		}
+		waiting, cancel := context.WithTimeout(ctx, patience)
 		a.Vectors.Wait(waiting)
 		cancel()
 		found, err := a.Door.Find(ctx, a.View(), q)

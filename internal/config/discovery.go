@@ -77,6 +77,10 @@ type Discovery struct {
 	// anything else a model of the service at EmbeddingURL.
 	EmbeddingModelID string
 
+	// Reader says whether the second model inside the program reads messages and
+	// capabilities, too. Default fast; the zero value means the same.
+	Reader Reader
+
 	// EmbeddingURL is where a service answers that speaks OpenAI's embeddings
 	// interface, as in http://127.0.0.1:11434/v1. Default none.
 	EmbeddingURL string
@@ -92,6 +96,14 @@ type Discovery struct {
 
 // NoEmbedding as a model's name means that none is used.
 const NoEmbedding = "none"
+
+// A Reader says which models inside the program find by meaning.
+type Reader string
+
+const (
+	ReaderAuto Reader = "auto" // both, where the processor can run the second
+	ReaderFast Reader = "fast" // the small one alone
+)
 
 // A PromptMode says in which form capabilities are shown.
 type PromptMode string
@@ -156,6 +168,8 @@ func discoverySettings() []setting[Config] {
 			func(c *Config) *string { return &c.Discovery.CollectionName }, text(checkCollection)),
 		entry("discovery.embeddingModelId", "The embedding model: empty for the built-in one, none for words only, or a model of the service at embeddingUrl.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingModelID }, text(nil)),
+		entry("discovery.reader", "Which built-in models find by meaning: fast (the small one, in a tenth of a millisecond) or auto (also the second reader, where this processor can run it: better hits, in a few milliseconds).",
+			func(c *Config) *Reader { return &c.Discovery.Reader }, word(ReaderFast, ReaderAuto).fixed()),
 		entry("discovery.embeddingUrl", "Where a service with OpenAI's embeddings interface answers, as in http://127.0.0.1:11434/v1. It is sent messages and texts of capabilities.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingURL }, text(checkEmbeddingURL)),
 		entry("discovery.embeddingKeyEnv", "The environment variable with the service's key.",

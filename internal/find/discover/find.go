@@ -155,9 +155,13 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	s := t.searchable()
 	if vector != nil {
 		switch model, _ := s.indexed.Segment.Vectors(); {
+		case t.finder.vectors.local:
+			if model != t.finder.vectors.embedder.Model() || s.vectors < t.View.shown {
+				vector = nil // as long as the second reader has not read all, the first answers alone
+			}
 		case model != t.finder.vectors.embedder.Model():
 			vector = nil
-			t.sel.Degraded = append(t.sel.Degraded, "the capabilities have no vectors of the embedder yet; words alone answer")
+			t.sel.Degraded = append(t.sel.Degraded, "the capabilities have no vectors of the embedder yet; the rest of the search answers without it")
 		case s.vectors < t.View.shown:
 			t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("%d of %d capabilities have vectors yet", s.vectors, t.View.shown))
 		}
@@ -183,7 +187,7 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	if len(t.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
 		keep = nil
 	}
-	asked := ranking.Query{Text: t.query.Text, Before: t.before(), Vector: vector}
+	asked := ranking.Query{Text: t.query.Text, Before: t.before(), Vector: vector, English: t.finder.vectors.local}
 	answer := s.view.Search(asked, candidates, keep)
 	answer = t.trusted(answer, func(keep ranking.Keep) ranking.Answer { return s.view.Search(asked, candidates, keep) })
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)

@@ -38,7 +38,8 @@ type Finder struct {
 // Parts are what a Finder is made of. Only Source is needed.
 type Parts struct {
 	Source   Source
-	Embedder llm.Embedder      // nil: words alone
+	Embedder llm.Embedder      // nil: none but the model of the index
+	Local    bool              // Embedder is the second reader inside the program
 	Key      []byte            // of the fences around foreign text; the same key gives the same bytes
 	Count    tokenizer.Counter // nil: exact
 }
@@ -48,7 +49,7 @@ func NewFinder(p Parts) *Finder {
 	if p.Count == nil {
 		p.Count = tokenizer.Count
 	}
-	return &Finder{source: p.Source, key: p.Key, count: p.Count, vectors: newMessageVectors(p.Embedder), views: map[string]*View{}}
+	return &Finder{source: p.Source, key: p.Key, count: p.Count, vectors: newMessageVectors(p.Embedder, p.Local), views: map[string]*View{}}
 }
 
 // mostViews is how many classes of principals are remembered of a snapshot.

@@ -22,6 +22,7 @@ const (
 // slow costs one message its wait; then it rests, and words answer at once.
 type messageVectors struct {
 	embedder llm.Embedder
+	local    bool // the embedder is part of the program: it takes the time it needs
 
 	mu        sync.Mutex
 	young     map[messageHash][]float32
@@ -33,7 +34,9 @@ type messageVectors struct {
 // A messageHash stands for a message, which may be long.
 type messageHash [sha256.Size]byte
 
-func newMessageVectors(e llm.Embedder) *messageVectors { return &messageVectors{embedder: e} }
+func newMessageVectors(e llm.Embedder, local bool) *messageVectors {
+	return &messageVectors{embedder: e, local: local}
+}
 
 // of returns the vector of a message, or why there is none. Without an embedder
 // there is neither.
@@ -44,6 +47,16 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	hash := messageHash(sha256.Sum256([]byte(text)))
 	if v, degraded, settled := m.remembered(hash); settled {
 		return v, degraded
+	}
+	if m.local {
+		vectors, err := m.embedder.Embed(ctx, []string{text})
+		if err != nil { // only ctx ends it
+			return nil, ""
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.keep(hash, vectors[0])
+		return vectors[0], ""
 	}
 	asker := ctx
 	ctx, cancel := context.WithTimeout(asker, wait)
@@ -85,7 +98,7 @@ func (m *messageVectors) settle(hash messageHash, vectors [][]float32, err error
 	if errors.Is(err, context.DeadlineExceeded) {
 		why = fmt.Sprintf("took longer than discovery.embeddingTimeout %v", wait)
 	}
-	m.complaint = fmt.Sprintf("embedder %s: %s; words alone answer, and it is asked again in %v", m.embedder.Model(), why, rest)
+	m.complaint = fmt.Sprintf("embedder %s: %s; the built-in model answers, and the embedder is asked again in %v", m.embedder.Model(), why, rest)
 	m.resting = time.Now().Add(rest)
 	return nil, m.complaint
 }

@@ -36,6 +36,10 @@ const (
 	fitMostNear // of all candidates; so the next two
 	fitMostNearClause
 	fitMostCos
+	fitNearRead // by the embedder: how near the best hit is, and how similar; and the most of all candidates
+	fitCosRead
+	fitMostNearRead
+	fitMostCosRead
 	gates
 )
 
@@ -77,6 +81,15 @@ func (s *searcher) gate(v *View) [gates]float64 {
 		x[fitNear] = max(0, float64(best.near)-chance)
 		x[fitCos] = float64(best.cos)
 		x[fitNearName] = float64(best.features[featureNearName])
+	}
+	if s.read {
+		x[fitNearRead] = max(0, float64(best.nearRead)-v.byChance())
+		x[fitCosRead] = float64(best.cosRead)
+		for i := range s.candidates {
+			c := &s.candidates[i]
+			x[fitMostNearRead] = max(x[fitMostNearRead], float64(c.nearRead)/4)
+			x[fitMostCosRead] = max(x[fitMostCosRead], float64(c.cosRead))
+		}
 	}
 	x[fitFirstPassRaw] = float64(best.first) / 20
 	for _, a := range [...]struct{ feature, rank int }{{fitAhead, 1}, {fitAhead3, 2}, {fitAhead6, 5}} {

@@ -14,73 +14,134 @@ const denseShortlist = 24
 // mostNear is as near as counts, in standard deviations.
 const mostNear = 8
 
-// similar adds the capabilities whose vectors are nearest the query's, and says
-// of every candidate how near it is: in standard deviations above what is usual
-// in this catalog, so that it means the same for every embedder.
-func (s *searcher) similar(v *View, q Query, keep Keep) {
-	s.compared, s.embedding = false, 0
-	vector := s.meaning(v, q)
-	if len(vector) == 0 {
-		return
+// A channel compares the message's vector of one model with those of a view.
+type channel struct {
+	second    bool // the model is the embedder's
+	scale     float32
+	bytes     []int8
+	code      []uint64
+	distance  []uint16
+	histogram []int32
+	mean      float32 // what similarity is usual
+	deviation float32
+}
+
+// store returns the vectors of a part that the channel compares with; nil where
+// there are none.
+func (c *channel) store(p *part) *index.Vectors {
+	store := p.VectorStore
+	if c.second {
+		store = p.Second
 	}
-	s.bytes = grown(s.bytes, len(vector))
-	scale := index.Shrink(vector, s.bytes)
-	if scale == 0 {
-		return // it says nothing
+	if store == nil || store.Dims != len(c.bytes) {
+		return nil
+	}
+	return store
+}
+
+// open compares a vector with all of a view. It reports whether there was
+// anything to compare.
+func (c *channel) open(v *View, vector []float32, second bool) bool {
+	c.second = second
+	c.bytes = grown(c.bytes, len(vector))
+	if c.scale = index.Shrink(vector, c.bytes); c.scale == 0 {
+		return false // it says nothing
 	}
 	words := (len(vector) + 63) / 64
-	s.code = grown(s.code, words)
-	index.Quantise(s.bytes, s.code)
-	s.histogram = grown(s.histogram, 64*words+1)
-	clear(s.histogram)
-
+	c.code = grown(c.code, words)
+	index.Quantise(c.bytes, c.code)
+	c.histogram = grown(c.histogram, 64*words+1)
+	clear(c.histogram)
 	total := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.VectorStore != nil && p.VectorStore.Dims == len(vector) {
-			total += len(p.Docs)
+		if c.store(&v.parts[i]) != nil {
+			total += len(v.parts[i].Docs)
 		}
 	}
-	s.distance = grown(s.distance, total)
-	clear(s.distance)
+	c.distance = grown(c.distance, total)
+	clear(c.distance)
 	from := 0
 	for i := range v.parts {
-		if p := &v.parts[i]; p.VectorStore != nil && p.VectorStore.Dims == len(vector) {
-			p.near(s.code, s.distance[from:from+len(p.Docs)], s.histogram)
+		if p := &v.parts[i]; c.store(p) != nil {
+			p.near(c.store(p), c.code, c.distance[from:from+len(p.Docs)], c.histogram)
 			from += len(p.Docs)
 		}
 	}
-	mean, deviation := usual(s.histogram, len(vector))
-	s.nearest(v, len(vector), keep)
+	c.mean, c.deviation = usual(c.histogram, len(vector))
+	return total > 0
+}
+
+// compare returns how similar a candidate is, and how many standard deviations
+// more than usual.
+func (c *channel) compare(v *View, of *candidate) (cos, near float32, ok bool) {
+	store := c.store(&v.parts[of.part])
+	if store == nil {
+		return 0, 0, false
+	}
+	if cos, ok = store.Cosine(int(of.slot), c.bytes, c.scale); !ok {
+		return 0, 0, false
+	}
+	return cos, min(max((cos-c.mean)/c.deviation, -1), mostNear), true
+}
+
+// similar adds the capabilities whose vectors are nearest the query's, and says
+// of every candidate how near it is: in standard deviations above what is usual
+// in this catalog, so that it means the same for every embedder.
+//
+// Where an embedder gives the message a vector, there are two opinions. A
+// candidate that the embedder has not read yet has one, which counts twice. Where
+// the program's own model cannot read the message, the embedder's stands in for
+// it.
+func (s *searcher) similar(v *View, q Query, keep Keep) {
+	s.compared, s.read, s.embedding = false, false, 0
+	own := s.meaning(v, q)
+	first, second := &s.own, (*channel)(nil)
+	switch {
+	case len(own) > 0 && first.open(v, own, false):
+		if len(q.Vector) > 0 && s.embedder.open(v, q.Vector, true) {
+			second = &s.embedder
+		}
+	case len(q.Vector) > 0 && !q.English && first.open(v, q.Vector, true):
+	default:
+		return
+	}
+	s.nearest(v, first, keep)
+	if second != nil {
+		s.nearest(v, second, keep)
+	}
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		p := &v.parts[c.part]
-		if p.VectorStore == nil || p.VectorStore.Dims != len(vector) {
-			continue
-		}
-		if cos, ok := p.VectorStore.Cosine(int(c.slot), s.bytes, scale); ok {
-			c.near = min(max((cos-mean)/deviation, -1), mostNear)
-			c.cos, c.nearClause = cos, c.near
+		if cos, near, ok := first.compare(v, c); ok {
+			c.cos, c.near, c.nearClause = cos, near, near
 			c.compared, s.compared = true, true
 		}
+		if second == nil {
+			continue
+		}
+		c.cosRead, c.nearRead = c.cos, c.near
+		if cos, near, ok := second.compare(v, c); ok {
+			c.cosRead, c.nearRead = cos, near
+			s.read = true
+		}
 	}
-	if q.Vector == nil {
-		s.clauses(v, q.Text, mean, deviation)
+	if !first.second {
+		s.clauses(v, q.Text, first.mean, first.deviation)
 	}
 }
 
 // nearest includes the capabilities whose vectors differ least from the
 // query's. Where keep refuses most of them, it looks further.
-func (s *searcher) nearest(v *View, dims int, keep Keep) {
+func (s *searcher) nearest(v *View, c *channel, keep Keep) {
 	for want := denseShortlist; ; want *= 4 {
-		limit, all := within(s.histogram, want)
+		limit, all := within(c.histogram, want)
 		s.closest = s.closest[:0]
 		from := 0
 		for i := range v.parts {
 			p := &v.parts[i]
-			if p.VectorStore == nil || p.VectorStore.Dims != dims {
+			if c.store(p) == nil {
 				continue
 			}
-			for slot, d := range s.distance[from : from+len(p.Docs)] {
+			for slot, d := range c.distance[from : from+len(p.Docs)] {
 				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, -1)) {
 					s.closest = append(s.closest, place{-float32(d), int32(i), int32(slot)})
 				}
@@ -172,8 +233,7 @@ func grown[T any](list []T, n int) []T {
 
 // near looks at all vectors of a part: it returns for each slot how many bits are
 // different from the query's, and how many slots have each difference.
-func (p *part) near(query []uint64, distance []uint16, histogram []int32) {
-	v := p.VectorStore
+func (p *part) near(v *index.Vectors, query []uint64, distance []uint16, histogram []int32) {
 	for number, page := range v.Pages {
 		if page == nil {
 			continue

@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -26,6 +27,7 @@ import (
 var (
 	fit      = flag.Bool("fit", false, "fit the weights to the training sets and write weights.go")
 	students = flag.String("students", "", "`folder` of the models fold0.bin to fold3.bin, each trained without the sets of its fold")
+	readers  = flag.String("readers", "", "`folder` of vectors-fold0.i8 to vectors-fold3.i8 and vectors-full.i8, which training/reader.py writes")
 )
 
 // folds are the sets that a student was trained without, as training/data.py
@@ -67,11 +69,14 @@ func TestFit(t *testing.T) {
 		name string
 		into *weights
 		by   student
-	}{{"wordsAlone", &wordsAlone, nobody}, {"withVectors", &withVectors, unseen}} {
+	}{{"wordsAlone", &wordsAlone, nobody}, {"withVectors", &withVectors, unseen}, {"withEmbedder", &withEmbedder, unseenTwice}} {
 		sets := readSets(t, dir, trainSets, kind.by)
 		kind.into.rank = fitRank(sets)
-		if kind.by == unseen {
+		switch kind.by {
+		case unseen:
 			sets = append(sets, readSets(t, dir, trainSets, seen)...)
+		case unseenTwice:
+			sets = append(sets, readSets(t, dir, trainSets, seenTwice)...)
 		}
 		fitTrust(sets, outOfScope, kind.into)
 		fmt.Fprintf(&b, "%s = weights{\n", kind.name)
@@ -95,6 +100,8 @@ func trainingSets(t *testing.T) string {
 	switch {
 	case dir == "":
 		t.Fatal("KEN_BENCH is not set: there is nothing to fit to")
+	case *readers == "":
+		t.Fatal("-readers is missing: name the folder of vectors-fold0.i8 to vectors-fold3.i8 and vectors-full.i8; training/README.md says how they are made")
 	case *students == "":
 		t.Fatal("-students is missing: name the folder of fold0.bin to fold3.bin and full.bin; training/README.md says how they are made")
 	}
@@ -173,15 +180,18 @@ type fitSet struct {
 	view    *View
 	slots   map[string]int
 	queries []indextest.Row
+	read    map[string][]float32 // by text: the second reader's vector; nil: there is none
 }
 
 // A student is who makes the vectors of a set.
 type student int
 
 const (
-	nobody student = iota
-	unseen         // one that was trained without the set
-	seen           // the one that is shipped
+	nobody      student = iota
+	unseen              // one that was trained without the set
+	seen                // the one that is shipped
+	unseenTwice         // unseen, and a second reader that was trained without the set
+	seenTwice           // seen, and the second reader that is shipped
 )
 
 const mostQueries = 1200 // of one set
@@ -204,9 +214,13 @@ func readSet(t *testing.T, dir string, by student) *fitSet {
 	}
 	var model *embed.Model
 	if by != nobody {
-		model = studentOf(t, s.name, by == seen)
+		model = studentOf(t, s.name, by == seen || by == seenTwice)
 	}
-	s.view = NewView(Part{Segment: index.BuildWith(model, caps)})
+	segment := index.BuildWith(model, caps)
+	if by == unseenTwice || by == seenTwice {
+		segment, s.read = withReader(t, segment, s.name, by == seenTwice)
+	}
+	s.view = NewView(Part{Segment: segment})
 	s.queries = indextest.ReadRows(t, filepath.Join(dir, "queries.jsonl"))
 	random := rand.New(rand.NewPCG(1, 2))
 	random.Shuffle(len(s.queries), func(i, j int) { s.queries[i], s.queries[j] = s.queries[j], s.queries[i] })
@@ -217,11 +231,59 @@ func readSet(t *testing.T, dir string, by student) *fitSet {
 	return s
 }
 
+// withReader gives the capabilities of a set the second reader's vectors, and
+// returns those of all messages.
+func withReader(t *testing.T, s *index.Segment, set string, seen bool) (*index.Segment, map[string][]float32) {
+	t.Helper()
+	split := "full"
+	if fold := slices.IndexFunc(folds, func(sets []string) bool { return slices.Contains(sets, set) }); fold >= 0 && !seen {
+		split = fmt.Sprintf("fold%d", fold)
+	}
+	data, err := os.ReadFile(filepath.Join(*readers, "vectors-"+split+".i8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dims, size = 384, 384 + 4
+	next := func() []float32 {
+		if len(data) < size {
+			t.Fatalf("vectors-%s.i8 has too few vectors; it was made of other sets", split)
+		}
+		out := make([]float32, dims)
+		for i := range out {
+			out[i] = float32(int8(data[i])) * math.Float32frombits(binary.LittleEndian.Uint32(data[dims:]))
+		}
+		data = data[size:]
+		return out
+	}
+	slots := map[string]int{}
+	for slot := range s.Len() {
+		slots[string(s.At(slot).ID)] = slot
+	}
+	messages, of := map[string][]float32{}, map[int][]float32{}
+	for _, r := range indextest.ReadRows(t, filepath.Join(*readers, "texts.jsonl")) {
+		switch v := next(); {
+		case r.Query != "":
+			messages[r.Query] = v
+		case r.Set == set:
+			of[slots[r.ID]] = v
+		}
+	}
+	if len(data) > 0 {
+		t.Fatalf("vectors-%s.i8 has %d bytes too many; it was made of other sets", split, len(data))
+	}
+	s, err = s.WithVectors("reader", dims, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, messages
+}
+
 // look searches and leaves the searcher with its candidates in order.
 func (s *fitSet) look(query string) *searcher {
 	search := new(searcher)
-	search.asked.read(s.view, Query{Text: query})
-	search.collect(s.view, Query{Text: query}, nil)
+	q := Query{Text: query, Vector: s.read[query]}
+	search.asked.read(s.view, q)
+	search.collect(s.view, q, nil)
 	search.rank(s.view)
 	return search
 }

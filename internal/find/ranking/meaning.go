@@ -9,11 +9,11 @@ import (
 	"ken/internal/know/index"
 )
 
-// meaning returns the vector of a query: the one it has, or that of the model of
-// the view. Nil: words alone answer.
+// meaning returns the vector of a query by the model of the view; nil where that
+// cannot read it.
 func (s *searcher) meaning(v *View, q Query) []float32 {
-	if q.Vector != nil || v.model == nil || s.asked.foreign || !index.MostlyASCII(q.Text) {
-		return q.Vector
+	if v.model == nil || s.asked.foreign || !index.MostlyASCII(q.Text) {
+		return nil
 	}
 	text := ends(q.Text)
 	if s.asked.pointing && len(q.Before) > 0 {

@@ -13,7 +13,11 @@ import (
 type Query struct {
 	Text   string
 	Before []Before  // what was said before it, the latest first
-	Vector []float32 // of the text, by the embedder whose vectors the segments hold; nil: words alone
+	Vector []float32 // of the text, by the embedder whose vectors the segments hold beside their own; nil: there is none
+
+	// English says that the embedder reads nothing else: a message in another
+	// language has no vector.
+	English bool
 }
 
 // Before is an earlier message and how much its words count, 0–1.

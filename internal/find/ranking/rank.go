@@ -21,6 +21,7 @@ const (
 	featureNear       // how near its vector is
 	featureNearClause // how near it is to a clause of the message
 	featureNearName   // how near the words of its name are to words of the message
+	featureNearRead   // how near its vector of an embedder is
 
 	// The same again, where words say much of the message, or where they say
 	// little: then meaning has to.
@@ -32,6 +33,7 @@ const (
 	weakNear
 	weakNearClause
 	weakNearName
+	weakNearRead
 	features
 )
 
@@ -40,7 +42,7 @@ var (
 	strong = [...]struct{ to, from int }{
 		{strongFirstPass, featureFirstPass}, {strongMessageInName, featureMessageInName}, {strongNameScore, featureNameScore}, {strongPairs, featurePairs}, {strongClause, featureClause},
 	}
-	weak = [...]struct{ to, from int }{{weakNear, featureNear}, {weakNearClause, featureNearClause}, {weakNearName, featureNearName}}
+	weak = [...]struct{ to, from int }{{weakNear, featureNear}, {weakNearClause, featureNearClause}, {weakNearName, featureNearName}, {weakNearRead, featureNearRead}}
 )
 
 // fieldFeatures are the fields that are looked at one by one.
@@ -49,8 +51,9 @@ var fieldFeatures = [...]struct{ field, feature int }{{index.FieldName, featureN
 // againstBest are the features that are divided by the highest.
 var againstBest = [...]int{featureFirstPass, featureNameScore, featureTextScore, featureParamScore, featurePairs}
 
-// weights are what the training sets say about the features. There are two
-// of them, since words must be trusted further where they are all there is.
+// weights are what the training sets say about the features. There are three
+// of them, since words must be trusted further where they are all there is, and
+// vectors the less the less they know.
 type weights struct {
 	rank   [features]float32 // none is negative
 	gate   [gates]float64
@@ -77,6 +80,9 @@ func (s *searcher) rank(v *View) {
 	s.weights = &wordsAlone
 	if s.compared {
 		s.weights = &withVectors
+	}
+	if s.read {
+		s.weights = &withEmbedder
 	}
 	var most [features]float32
 	said := float32(0)
@@ -155,7 +161,7 @@ func (s *searcher) displace() {
 func (s *searcher) look(v *View, c *candidate) {
 	a, p := &s.asked, &v.parts[c.part]
 	d := &p.Docs[c.slot]
-	c.features = [features]float32{featureFirstPass: c.first, featureNear: c.near, featureNearClause: c.nearClause}
+	c.features = [features]float32{featureFirstPass: c.first, featureNear: c.near, featureNearClause: c.nearClause, featureNearRead: c.nearRead}
 	c.covered, c.matched = 0, [2]uint64{}
 	x := &c.features
 	clear(s.clause)

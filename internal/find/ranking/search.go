@@ -49,6 +49,8 @@ type candidate struct {
 	near       float32 // how much more similar that is than usual
 	cos        float32 // how similar it is
 	nearClause float32 // the same of the clause of the message that it is nearest to
+	nearRead   float32 // near and cos by the embedder; by the own model where that has not read it
+	cosRead    float32
 	covered    float32 // how much of the message it has
 	matched    [2]uint64
 	features   [features]float32
@@ -74,16 +76,15 @@ type searcher struct {
 	clause, clauseTotal []float32
 
 	// For vectors.
+	own       channel
+	embedder  channel
 	compared  bool          // they had a say
+	read      bool          // those of an embedder had one, too
 	embedding time.Duration // that the message's took
 	vector    []float32
 	codes     []uint64 // of these
 	phrases   []string // the clauses of the message
 	spelt     []uint64 // codes of the message's words
-	code      []uint64
-	bytes     []int8
-	distance  []uint16
-	histogram []int32
 	closest   []place
 }
 

@@ -35,7 +35,7 @@ func TestHamming(t *testing.T) {
 		index.Shrink(query, bytes)
 		index.Quantise(bytes, code)
 		v := NewView(Part{Segment: s})
-		v.parts[0].near(code, distance, histogram)
+		v.parts[0].near(v.parts[0].Second, code, distance, histogram)
 		sum := 0
 		for slot := range list {
 			want := 0

@@ -15,6 +15,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/embed/remote"
+	"ken/internal/know/reader"
 	"ken/llm"
 )
 
@@ -37,6 +38,7 @@ type Keeper struct {
 	messages     llm.Embedder // nil: the model inside the program, or none
 	capabilities llm.Embedder // the same, with vectors that are kept
 	trouble      func() error // with keeping vectors; nil: none can occur
+	local        bool         // the embedder is the second reader inside the program
 
 	once  sync.Once
 	tried <-chan struct{} // closed once the embedder was asked for all vectors; nil: there is none
@@ -60,6 +62,11 @@ func New(cfg Config) (*Keeper, error) {
 		if d.EmbeddingURL != "" {
 			return refuse("discovery.embeddingUrl is set, and discovery.embeddingModelId names no model of that service",
 				"set discovery.embeddingModelId to one of its models, or remove discovery.embeddingUrl")
+		}
+		if d.EmbeddingModelID == "" && d.Reader == config.ReaderAuto && reader.Supported() {
+			r := secondReader{reader.Builtin()}
+			cache := remote.NewCache(r, cfg.Dir)
+			k.messages, k.capabilities, k.trouble, k.local = messageReader{r}, capabilityReader{cache}, cache.Trouble, true
 		}
 		return k, nil
 	case d.EmbeddingURL == "":
@@ -87,6 +94,19 @@ func New(cfg Config) (*Keeper, error) {
 // program, or none.
 func (k *Keeper) Embedder() llm.Embedder { return k.messages }
 
+// Local reports whether that is the second reader inside the program. It cannot
+// fail, and its time is that of the processor.
+func (k *Keeper) Local() bool { return k.local }
+
+// Index returns the model that the index makes vectors with; nil: words alone
+// answer.
+func (k *Keeper) Index() *embed.Model {
+	if k.cfg.Given == nil && k.cfg.Start.Discovery.EmbeddingModelID == config.NoEmbedding {
+		return nil
+	}
+	return embed.Builtin()
+}
+
 // embedAgain is how long an embedder rests that failed to make vectors of
 // capabilities.
 const embedAgain = 30 * time.Second
@@ -111,6 +131,9 @@ func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 	go func() {
 		defer close(done)
 		defer first()
+		if k.local {
+			lowPriority()
+		}
 		for version := uint64(0); ; {
 			s, err := k.cfg.Catalog().Next(ctx, version)
 			if err != nil {
@@ -161,8 +184,12 @@ func (k *Keeper) Check(ctx context.Context) (string, error) {
 	switch {
 	case e == nil && k.cfg.Start.Discovery.EmbeddingModelID == config.NoEmbedding:
 		return "words alone, as discovery.embeddingModelId says", nil
+	case e == nil && k.cfg.Start.Discovery.Reader == config.ReaderAuto:
+		return "the model inside the program, " + embed.Builtin().Model() + " (discovery.reader is auto; this processor cannot run the second one)", nil
 	case e == nil:
 		return "the model inside the program, " + embed.Builtin().Model(), nil
+	case k.local:
+		return "the models inside the program, " + embed.Builtin().Model() + " and " + e.Model(), k.trouble()
 	}
 	if _, err := e.Embed(ctx, []string{"is anybody there"}); err != nil {
 		return "", err

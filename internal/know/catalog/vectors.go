@@ -27,7 +27,7 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 		slots = slots[:min(len(slots), embedBatch)]
 		texts := make([]string, len(slots))
 		for i, slot := range slots {
-			texts[i] = EmbeddingText(x.Segment.At(slot))
+			texts[i] = textFor(e, x.Segment.At(slot))
 		}
 		vectors, err := Vectors(ctx, e, texts)
 		if err != nil {
@@ -46,6 +46,17 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 		}
 		s.indexing.replace(x, &Indexed{Segment: segment, slots: x.slots, ordinals: x.ordinals, entries: x.entries})
 	}
+}
+
+// textFor is what an embedder reads of a capability: one that was trained on
+// texts of a certain shape says which.
+func textFor(e llm.Embedder, c *capability.Capability) string {
+	if own, ok := e.(interface {
+		DocumentText(*capability.Capability) string
+	}); ok {
+		return own.DocumentText(c)
+	}
+	return EmbeddingText(c)
 }
 
 // Vectors calls an embedder, which is foreign code: it may panic, and it may

@@ -61,6 +61,30 @@ func (m *Model) AppendDocument(dst []float32, d Document) []float32 {
 	return m.appendSum(dst, terms)
 }
 
+// Text returns the document as one text, the way a model that reads whole texts
+// was trained on it.
+func (d Document) Text() string {
+	text := append(appendWords(nil, d.Name), '.')
+	if d.Description != "" {
+		text = append(append(text, ' '), d.Description...)
+	}
+	if d.Category != "" {
+		text = append(append(append(text, " Category: "...), d.Category...), '.')
+	}
+	for i, p := range d.Parameters {
+		if i == 0 {
+			text = append(text, " Parameters: "...)
+		} else {
+			text = append(text, ", "...)
+		}
+		text = appendWords(text, p)
+	}
+	if len(d.Parameters) > 0 {
+		text = append(text, '.')
+	}
+	return string(text)
+}
+
 // appendWords adds a name as words with spaces between them: getUserById,
 // get_user-by.id and GET /user/{id} have three each.
 func appendWords(dst []byte, name string) []byte {

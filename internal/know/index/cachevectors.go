@@ -54,7 +54,7 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 		all[i] = int8(b)
 	}
 	r.rest = r.rest[n*dims:]
-	s.VectorStore = (*vectors)(nil).changed(s.Model.Model(), dims)
+	s.VectorStore = (*Vectors)(nil).changed(s.Model.Model(), dims)
 	s.VectorStore.fill(all, n)
 	codes = make([]uint64, r.length(8))
 	for i := range codes {
@@ -65,7 +65,7 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 }
 
 // fill sets the vectors of the first n slots to those in bytes.
-func (v *vectors) fill(bytes []int8, n int) {
+func (v *Vectors) fill(bytes []int8, n int) {
 	v.n = n
 	for from := 0; from < n; from += VectorsPerPage {
 		p := &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)}
@@ -79,7 +79,7 @@ func (v *vectors) fill(bytes []int8, n int) {
 }
 
 // derive makes what follows from the bytes of a slot: its signs and its length.
-func (v *vectors) derive(p *vectorPage, at int) {
+func (v *Vectors) derive(p *vectorPage, at int) {
 	own := p.bytes[at*v.Dims : (at+1)*v.Dims]
 	Quantise(own, p.Bits[at*v.Words:(at+1)*v.Words])
 	p.scale[at] = lengthOf(own)

@@ -18,7 +18,7 @@ func (w *writer) embed(c *capability.Capability, slot int) {
 		w.owned = map[int]bool{}
 		w.next.VectorStore = w.next.VectorStore.changed(m.Model(), m.Dimensions())
 	}
-	if d, ok := documentOf(c); ok {
+	if d, ok := DocumentOf(c); ok {
 		w.vector = m.AppendDocument(w.vector[:0], d)
 	} else {
 		w.vector = append(w.vector[:0], make([]float32, m.Dimensions())...)
@@ -40,9 +40,9 @@ func (w *writer) codes(inName []uint32) []uint64 {
 	return out
 }
 
-// documentOf is what the built-in model reads of a capability. One whose text
+// DocumentOf is what the built-in models read of a capability. One whose text
 // it cannot read has a vector that says nothing: words alone find it.
-func documentOf(c *capability.Capability) (embed.Document, bool) {
+func DocumentOf(c *capability.Capability) (embed.Document, bool) {
 	if !MostlyASCII(c.Description) || c.Description == "" && !MostlyASCII(c.Name) {
 		return embed.Document{}, false
 	}

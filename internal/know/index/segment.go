@@ -38,9 +38,10 @@ type Segment struct {
 	Terms    int // of all capabilities together
 	made     int // size when it had no word of anything gone
 
-	Spoken      [32]int32 // by language: how many capabilities are described in it
-	VectorStore *vectors
-	Model       *embed.Model // makes the vectors of what is added; nil: there are none, or an embedder makes them
+	Spoken      [32]int32    // by language: how many capabilities are described in it
+	Model       *embed.Model // makes the vectors of what is added; nil: there are none
+	VectorStore *Vectors     // of Model
+	Second      *Vectors     // of an embedder, in the making: some slots may have none yet
 }
 
 // A Doc is what a search knows of one capability.
@@ -115,7 +116,7 @@ func (s *Segment) At(slot int) *capability.Capability { return s.Docs[slot].Capa
 // slots first, removed ones among them, in ascending order.
 func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment, []int) {
 	w := newWriter(s)
-	w.next.VectorStore = s.VectorStore.without(removed)
+	w.next.VectorStore, w.next.Second = s.VectorStore.without(removed), s.Second.without(removed)
 	for _, slot := range removed {
 		w.remove(slot)
 	}
@@ -149,7 +150,7 @@ type writer struct {
 type termCount struct{ term, packed uint32 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model}
+	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model, Second: s.Second}
 	w := &writer{next: next, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	w.postings.fresh = len(s.Docs) == 0 // capabilities without a word have names, which are shared
 	return w

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// vectors are the vectors of a segment's capabilities: one bit of each number
+// Vectors are the vectors of a segment's capabilities: one bit of each number
 // for a fast look at all of them, one byte of each for a closer one at few.
 // They are never changed; a changed copy shares every page that stayed.
-type vectors struct {
+type Vectors struct {
 	model string
 	Dims  int
 	Words int // of 64 bits
@@ -31,46 +31,54 @@ type vectorPage struct {
 }
 
 // Vectors names the model of the segment's vectors, and how many capabilities
-// have one. An empty name: none has.
+// have one: the embedder's, or where there are none of it, the segment's own. An
+// empty name: none has.
 func (s *Segment) Vectors() (model string, n int) {
-	if s.VectorStore == nil {
-		return "", 0
+	for _, v := range [...]*Vectors{s.Second, s.VectorStore} {
+		if v != nil {
+			return v.model, v.n
+		}
 	}
-	return s.VectorStore.model, s.VectorStore.n
+	return "", 0
 }
 
 // HasVector reports whether the capability in a slot has a vector of a model.
 func (s *Segment) HasVector(model string, slot int) bool {
-	v := s.VectorStore
-	return v != nil && v.model == model && v.at(slot) != nil
+	for _, v := range [...]*Vectors{s.Second, s.VectorStore} {
+		if v != nil && v.model == model {
+			return v.at(slot) != nil
+		}
+	}
+	return false
 }
 
-// WithVectors returns a segment with vectors of a model for some slots. Vectors
-// of another model are dropped: they never mix.
+// WithVectors returns a segment with an embedder's vectors for some slots, beside
+// those of its own model. Vectors of another embedder are dropped: they never
+// mix.
 func (s *Segment) WithVectors(model string, dims int, of map[int][]float32) (*Segment, error) {
 	next := *s
-	next.VectorStore, next.Model = s.VectorStore.changed(model, dims), nil
+	next.Second = s.Second.changed(model, dims)
 	owned := map[int]bool{}
 	for slot, vec := range of {
 		if len(vec) != dims {
 			return nil, fmt.Errorf("index: a vector of %s has %d numbers, not %d; the embedder is broken", model, len(vec), dims)
 		}
 		if slot < len(s.Docs) && s.Docs[slot].Capability != nil {
-			next.VectorStore.set(slot, vec, owned)
+			next.Second.set(slot, vec, owned)
 		}
 	}
 	return &next, nil
 }
 
 // changed returns a copy to be changed: of none, if v's are another model's.
-func (v *vectors) changed(model string, dims int) *vectors {
+func (v *Vectors) changed(model string, dims int) *Vectors {
 	if v == nil || v.model != model || v.Dims != dims {
-		return &vectors{model: model, Dims: dims, Words: (dims + 63) / 64}
+		return &Vectors{model: model, Dims: dims, Words: (dims + 63) / 64}
 	}
-	return &vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
+	return &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
 }
 
-func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
+func (v *Vectors) set(slot int, vec []float32, owned map[int]bool) {
 	number, at := slot/VectorsPerPage, slot%VectorsPerPage
 	for len(v.Pages) <= number {
 		v.Pages = append(v.Pages, nil)
@@ -94,11 +102,11 @@ func (v *vectors) set(slot int, vec []float32, owned map[int]bool) {
 }
 
 // without returns the vectors with some slots empty.
-func (v *vectors) without(slots []int) *vectors {
+func (v *Vectors) without(slots []int) *Vectors {
 	if v == nil || len(slots) == 0 {
 		return v
 	}
-	next := &vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
+	next := &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
 	for _, slot := range slots {
 		if p := next.at(slot); p != nil {
 			fresh := *p
@@ -111,7 +119,7 @@ func (v *vectors) without(slots []int) *vectors {
 }
 
 // at returns the page of a slot that has a vector.
-func (v *vectors) at(slot int) *vectorPage {
+func (v *Vectors) at(slot int) *vectorPage {
 	if number := slot / VectorsPerPage; number < len(v.Pages) {
 		if p := v.Pages[number]; p != nil && p.Has&(1<<(slot%VectorsPerPage)) != 0 {
 			return p
@@ -164,13 +172,13 @@ func lengthOf(bytes []int8) float32 {
 }
 
 // Code returns the signs of the vector in a slot that has one.
-func (v *vectors) Code(slot int) []uint64 {
+func (v *Vectors) Code(slot int) []uint64 {
 	at := slot % VectorsPerPage
 	return v.Pages[slot/VectorsPerPage].Bits[at*v.Words : (at+1)*v.Words]
 }
 
 // Cosine is the similarity of a slot's vector and the query's.
-func (v *vectors) Cosine(slot int, query []int8, scale float32) (float32, bool) {
+func (v *Vectors) Cosine(slot int, query []int8, scale float32) (float32, bool) {
 	p := v.at(slot)
 	at := slot % VectorsPerPage
 	if p == nil || p.Blank&(1<<at) != 0 {

@@ -40,7 +40,7 @@ func TestQuantise(t *testing.T) {
 			}
 			bytes := make([]int8, dims)
 			scale := Shrink(a, bytes)
-			got, ok := s.VectorStore.Cosine(0, bytes, scale)
+			got, ok := s.Second.Cosine(0, bytes, scale)
 			if want := exact(a, b); !ok || math.Abs(float64(got)-want) > 0.02 {
 				t.Errorf("cosine of %d numbers = %v, %v, want %v", dims, got, ok, want)
 			}

@@ -29,15 +29,15 @@ func (s *Segment) Anew() (next *Segment, to []int32) {
 		}
 	}
 	next = BuildWith(s.Model, list)
-	if s.Model == nil && s.VectorStore != nil { // an embedder's, which cannot be made here
-		next.VectorStore = s.VectorStore.moved(to)
+	if s.Second != nil { // an embedder's, which cannot be made here
+		next.Second = s.Second.moved(to)
 	}
 	return next, to
 }
 
 // moved returns the vectors with those of each slot in another one.
-func (v *vectors) moved(to []int32) *vectors {
-	next := &vectors{model: v.model, Dims: v.Dims, Words: v.Words}
+func (v *Vectors) moved(to []int32) *Vectors {
+	next := &Vectors{model: v.model, Dims: v.Dims, Words: v.Words}
 	for from, slot := range to {
 		p := v.at(from)
 		if slot < 0 || p == nil {

@@ -15,6 +15,7 @@ type Row struct {
 	Tags                            []string
 	Parameters                      []capability.Parameter
 	Summary                         string
+	Set                             string // of a list of texts: the one it is of
 	Query                           string
 	Gold                            []string
 }

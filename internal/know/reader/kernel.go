@@ -1,0 +1,93 @@
+package reader
+
+import "unsafe"
+
+// kernels are the inner loops of the encoder for one class of processors. All
+// classes add up the same whole numbers, so their linear layers agree bit for
+// bit.
+type kernels struct {
+	name       string
+	width      int // outputs of a tile
+	activation activation
+	tile       func(t *tile)
+
+	// most returns the largest absolute value of n numbers. round stores the
+	// nearest whole numbers to x * factor as activations, halves to the even one.
+	// n is a multiple of 32.
+	most  func(x *float32, n int) float32
+	round func(x *float32, n int, factor float32, into *byte)
+
+	// gelu applies the activation function to n numbers, a multiple of 8.
+	gelu func(x *float32, n int, table *float32)
+
+	// scores computes the products of a query and n keys, a multiple of
+	// tokensPerTile; mix the sum of n values, each times its share. Keys and values
+	// have headSize numbers and are step bytes apart.
+	scores func(q, k *float32, step, n int, out *float32)
+	mix    func(p, v *float32, step, n int, out *float32)
+}
+
+// An activation says how the numbers of a token, from -127 to 127, are stored.
+type activation int
+
+const (
+	unsignedBytes activation = iota // plus 128
+	words                           // of 16 bits
+)
+
+// size returns the bytes of one number.
+func (a activation) size() int {
+	if a == words {
+		return 2
+	}
+	return 1
+}
+
+// tokensPerTile is how many tokens a tile has. Buffers have room for a multiple.
+const tokensPerTile = 4
+
+// A tile is a part of a linear layer: four tokens and some outputs, with all
+// inputs. The weights of 16 outputs lie together, four inputs of each at a time:
+//
+//	weights[output/16][input/4][output%16][input%4]
+//
+// The fields are read by assembly.
+type tile struct {
+	x      unsafe.Pointer // the activations of the first token
+	w      unsafe.Pointer // the weights of the first output
+	steps  int            // a fourth of the inputs
+	xStep  int            // bytes from one token's activations to the next
+	wStep  int            // bytes from 16 outputs to the next 16
+	scale  *float32       // of each output
+	bias   *float32       // of each output
+	excess *int32         // of each output: 128 times the sum of its weights
+	xScale *float32       // of each token
+	y      *float32       // the first token's results
+	yStep  int            // bytes from one token's results to the next
+}
+
+// A linear is a linear layer in 8 bits.
+type linear struct {
+	in, out int
+	weights string // see tile
+	scale   []float32
+	bias    []float32
+	excess  []int32
+}
+
+// apply computes y = x·w + b for tokens, a multiple of tokensPerTile.
+func (l *linear) apply(k *kernels, x []byte, xScale []float32, y []float32, tokens int) {
+	size := k.activation.size()
+	w := unsafe.Pointer(unsafe.StringData(l.weights))
+	t := tile{steps: l.in / 4, xStep: l.in * size, wStep: l.in * 16, yStep: l.out * 4}
+	for out := 0; out < l.out; out += k.width {
+		t.w = unsafe.Add(w, out/16*t.wStep+out%16*4)
+		t.scale, t.bias, t.excess = &l.scale[out], &l.bias[out], &l.excess[out]
+		for at := 0; at < tokens; at += tokensPerTile {
+			t.x = unsafe.Pointer(&x[at*t.xStep])
+			t.xScale = &xScale[at]
+			t.y = &y[at*l.out+out]
+			k.tile(&t)
+		}
+	}
+}

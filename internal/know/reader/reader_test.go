@@ -1,0 +1,203 @@
+package reader
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"ken/llm"
+)
+
+var _ llm.Embedder = (*Model)(nil)
+
+// supported returns the model inside the program, for each class of kernels that
+// this processor can run.
+func supported(t testing.TB) []*Model {
+	t.Helper()
+	if !Supported() {
+		t.Skip("cannot here: there are no kernels for this processor")
+	}
+	var out []*Model
+	for _, k := range every() {
+		m, err := Load(builtin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.kernels = k
+		out = append(out, m)
+	}
+	return out
+}
+
+func dot(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+// TestBuiltin: the model inside the program is whole, and reads.
+func TestBuiltin(t *testing.T) {
+	m := supported(t)[0]
+	if b := Builtin(); b.Model() != m.Model() || b.Dimensions() != 384 || b.Kernels() != m.Kernels() {
+		t.Errorf("Builtin() = %s, %d dimensions, kernels %s; want %s, 384, %s", b.Model(), b.Dimensions(), b.Kernels(), m.Model(), m.Kernels())
+	}
+	vectors, err := m.Embed(t.Context(), []string{
+		"mail the release notes to my colleagues",
+		"gmail send message. Sends an e-mail to recipients. Parameters: to, subject, body.",
+		"get weather. Returns the forecast of a city. Parameters: city.",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range vectors {
+		if length := dot(v, v); math.Abs(length-1) > 1e-5 {
+			t.Errorf("vector %d has length² %v, want 1", i, length)
+		}
+	}
+	if mail, weather := dot(vectors[0], vectors[1]), dot(vectors[0], vectors[2]); mail < weather+0.1 {
+		t.Errorf("the message is %.3f similar to sending mail and %.3f to the weather, want more of the first", mail, weather)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Embed(ctx, []string{"a"}); err == nil {
+		t.Error("Embed with a context that ended: no error")
+	}
+}
+
+// TestClassesAgree: every class of processors computes the same bits, for texts
+// of every length modulo the tokens of a tile.
+func TestClassesAgree(t *testing.T) {
+	models := supported(t)
+	texts := []string{"", "a", "send an email", "Où est la bibliothèque?", "東京の天気", strings.Repeat("word ", 400), strings.Repeat("supercalifragilistic ", 30)}
+	for n := range 9 {
+		texts = append(texts, strings.Repeat("list files ", n))
+	}
+	for _, text := range texts {
+		want := models[0].Append(nil, text)
+		for _, m := range models[1:] {
+			if got := m.Append(nil, text); !slices.Equal(got, want) {
+				t.Errorf("%s and %s differ for %.30q", m.Kernels(), models[0].Kernels(), text)
+			}
+		}
+		for _, x := range want {
+			if math.IsNaN(float64(x)) {
+				t.Fatalf("the vector of %.30q has NaN", text)
+			}
+		}
+	}
+}
+
+// TestAppendAgain: a text has the same vector whatever was read before it.
+func TestAppendAgain(t *testing.T) {
+	for _, m := range supported(t) {
+		want := m.Append(nil, "create an issue")
+		m.Append(nil, strings.Repeat("a long text ", 90))
+		if got := m.Append(nil, "create an issue"); !slices.Equal(got, want) {
+			t.Errorf("%s: another vector after a long text", m.Kernels())
+		}
+	}
+}
+
+// TestLoadRefuses: a damaged file is an error.
+func TestLoadRefuses(t *testing.T) {
+	put := func(at int, b byte) string { return builtin[:at] + string([]byte{b}) + builtin[at+1:] }
+	for name, test := range map[string]struct{ data, says string }{
+		"empty":      {"", "wrong first bytes"},
+		"magic":      {put(0, 'x'), "wrong first bytes"},
+		"version":    {put(8, 9), "unsupported format version"},
+		"dimensions": {put(12, 1), "are possible"},
+		"cut":        {builtin[:len(builtin)-1], ""},
+		"weight":     {put(len(builtin)/2+len(builtin)/4, builtin[len(builtin)/2+len(builtin)/4]^1), ""},
+	} {
+		if _, err := Load(test.data); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("Load(%s) = %v, want an error with %q", name, err, test.says)
+		}
+	}
+}
+
+// plainLinear is what a linear layer computes, without assembly.
+func plainLinear(l *linear, x []int, xScale float32, y []float32) {
+	for o := range l.out {
+		var sum int32
+		for i := range l.in {
+			sum += int32(x[i]) * int32(int8(l.weights[o/16*16*l.in+i/4*64+o%16*4+i%4]))
+		}
+		y[o] = float32(float32(float32(sum)*l.scale[o])*xScale) + l.bias[o]
+	}
+}
+
+// TestLinear: the kernels compute what plain Go does, bit for bit.
+func TestLinear(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, k := range every() {
+		for _, size := range [][2]int{{64, 64}, {384, 1152}, {1536, 384}} {
+			in, out, tokens := size[0], size[1], 8
+			w := make([]byte, in*out)
+			for i := range w {
+				w[i] = byte(r.IntN(255) - 127)
+			}
+			l := linear{in: in, out: out, weights: string(w), scale: make([]float32, out), bias: make([]float32, out), excess: excessOf(string(w), in, out)}
+			for i := range l.scale {
+				l.scale[i], l.bias[i] = r.Float32(), r.Float32()
+			}
+			x := make([][]int, tokens)
+			scale := make([]float32, tokens)
+			packed := make([]byte, tokens*in*k.activation.size())
+			for i := range x {
+				x[i], scale[i] = make([]int, in), r.Float32()
+				for j := range x[i] {
+					v := r.IntN(255) - 127
+					x[i][j] = v
+					switch at := i*in + j; k.activation {
+					case unsignedBytes:
+						packed[at] = byte(v + 128)
+					case words:
+						*(*int16)(unsafe.Pointer(&packed[2*at])) = int16(v)
+					}
+				}
+			}
+			got, want := make([]float32, tokens*out), make([]float32, out)
+			l.apply(k, packed, scale, got, tokens)
+			for i := range x {
+				plainLinear(&l, x[i], scale[i], want)
+				for o, v := range want {
+					if math.Float32bits(got[i*out+o]) != math.Float32bits(v) {
+						t.Fatalf("%s, %d to %d: output %d of token %d = %v, want %v", k.name, in, out, o, i, got[i*out+o], v)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestGelu: the activation function is near the exact one.
+func TestGelu(t *testing.T) {
+	table := newGeluTable()
+	for _, k := range every() {
+		x := make([]float32, 0, 4096)
+		for i := range cap(x) {
+			x = append(x, (float32(i)-2048)/200)
+		}
+		got := slices.Clone(x)
+		k.gelu(&got[0], len(got), &table[0])
+		for i, v := range x {
+			if want := float64(v) / 2 * math.Erfc(-float64(v)/math.Sqrt2); math.Abs(float64(got[i])-want) > 2e-5 {
+				t.Fatalf("%s: gelu(%v) = %v, want %v", k.name, v, got[i], want)
+			}
+		}
+	}
+}
+
+// TestExp: the exponential function is near the exact one.
+func TestExp(t *testing.T) {
+	for x := float32(0); x > -90; x -= 0.013 {
+		if got, want := float64(exp(x)), math.Exp(float64(x)); math.Abs(got-want) > 1e-5*want+1e-30 {
+			t.Fatalf("exp(%v) = %v, want %v", x, got, want)
+		}
+	}
+}
