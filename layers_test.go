@@ -29,7 +29,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -57,6 +57,7 @@ var layers = []layer{
 	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},
+	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
 	{"internal/schema", "capability"},
@@ -449,7 +450,6 @@ const (
 // aboveMethods are types that still have more methods than mostMethods, with the
 // number that they may not exceed. The numbers only go down.
 var aboveMethods = map[string]int{
-	"internal/app.App":                  78,
 	"internal/run/mcpgateway/link.Link": 66,
 	"internal/run/runner.Runner":        79,
 }

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/fileerror"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/reload"
 	"ken/internal/serve/auth"
@@ -89,7 +90,7 @@ func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (ch
 		return changed, err
 	}
 	if err := config.Set(file, key, value); err != nil {
-		return changed, config.WriteError(file, err)
+		return changed, fileerror.Write(file, err)
 	}
 	p.Loader.Latest() // it is in force before the request is answered
 	success := true

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"ken/capability"
-	"ken/internal/config"
+	"ken/internal/fileerror"
 	"ken/internal/find/outcome"
 	"ken/internal/talk/model"
 	"ken/internal/wholefile"
@@ -115,7 +115,7 @@ func (o *Opener) SetPrice(p outcome.Price) error {
 	}
 	file := o.pricesFile()
 	if err := os.MkdirAll(o.cfg.StateDir, 0o700); err != nil {
-		return config.WriteError(file, err)
+		return fileerror.Write(file, err)
 	}
-	return config.WriteError(file, wholefile.Write(file, append(text, '\n'), 0o600))
+	return fileerror.Write(file, wholefile.Write(file, append(text, '\n'), 0o600))
 }

@@ -1,4 +1,5 @@
-package config
+// Package fileerror says what to do about errors of writing files.
+package fileerror
 
 import (
 	"errors"
@@ -8,9 +9,9 @@ import (
 	"ken/capability"
 )
 
-// WriteError adds the file and what to do to an error of writing a person's own
+// Write adds the file and what to do to an error of writing a person's own
 // file: the system refused it, or its content must be fixed first.
-func WriteError(file string, err error) error {
+func Write(file string, err error) error {
 	if _, known := errors.AsType[*capability.Error](err); known || err == nil {
 		return err
 	}
