@@ -79,7 +79,7 @@ type Config struct {
 	// known yet because they are starting, or "". Await waits for them briefly
 	// and reports whether it waited.
 	Starting func(capability.Principal) string
-	Await    func(context.Context) bool
+	Await    func(ctx context.Context, target capability.ID) bool
 
 	// Absent, if not nil, returns why something of this id or name is not in the
 	// catalog, such as a server that failed before it listed its tools, or nil.
@@ -198,7 +198,9 @@ func (d *Door) Starting(p capability.Principal) string {
 
 // Await waits briefly for sources that are starting, and reports whether it
 // waited: then a new view may have more.
-func (d *Door) Await(ctx context.Context) bool { return d.cfg.Await != nil && d.cfg.Await(ctx) }
+func (d *Door) Await(ctx context.Context, target capability.ID) bool {
+	return d.cfg.Await != nil && d.cfg.Await(ctx, target)
+}
 
 // notFoundYet adds to a not-found error which sources are still starting,
 // because the capability may appear in a moment. If it belongs to a source that

@@ -57,7 +57,7 @@ func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolv
 		return runner.Resolved{}, v.errNoRules("call", string(call.Target))
 	}
 	e, err := v.Lookup(string(call.Target))
-	if err != nil && capability.KindOf(err) == capability.NotFound && d.Await(ctx) {
+	if err != nil && capability.KindOf(err) == capability.NotFound && d.Await(ctx, call.Target) {
 		v = d.ViewFor(viewer)
 		e, err = v.Lookup(string(call.Target))
 	}

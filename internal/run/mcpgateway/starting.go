@@ -40,11 +40,14 @@ func (g *Gateway) Starting() (starting, unlisted []string) {
 }
 
 // fresh reports whether a server is starting that started less than freshFor
-// ago.
-func (g *Gateway) fresh() bool {
+// ago; of a named server, whether it is starting at all.
+func (g *Gateway) fresh(name string) bool {
 	for _, s := range g.all() {
+		if name != "" && s.def.Name != name {
+			continue
+		}
 		s.mu.Lock()
-		is := !s.begun.IsZero() && s.lastErr == nil && !s.retired && now().Sub(s.begun) < freshFor
+		is := !s.begun.IsZero() && s.lastErr == nil && !s.retired && (name != "" || now().Sub(s.begun) < freshFor)
 		s.mu.Unlock()
 		if is {
 			return true
@@ -53,12 +56,12 @@ func (g *Gateway) fresh() bool {
 	return false
 }
 
-// Await waits until no server is fresh, or until ctx ends. It reports whether
-// it waited at all.
-func (g *Gateway) Await(ctx context.Context) (waited bool) {
+// Await waits until no server is fresh, or until ctx ends. With a name it waits
+// for that server alone. It reports whether it waited at all.
+func (g *Gateway) Await(ctx context.Context, name string) (waited bool) {
 	for {
 		version := g.Version()
-		if !g.fresh() {
+		if !g.fresh(name) {
 			return waited
 		}
 		waited = true

@@ -41,7 +41,7 @@ func TestStarting(t *testing.T) {
 	if starting, unlisted := g.Starting(); len(starting) != 0 || !slices.Equal(unlisted, []string{"slow", "dies"}) {
 		t.Errorf("before anything runs: Starting() = %v, %v", starting, unlisted)
 	}
-	if g.Await(t.Context()) {
+	if g.Await(t.Context(), "") {
 		t.Error("Await() waited for servers that nobody lists")
 	}
 	batches := watch(t, g.Sources()[0])
@@ -52,13 +52,19 @@ func TestStarting(t *testing.T) {
 	})
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if !g.Await(short) {
+	if !g.Await(short, "") {
 		t.Error("Await() did not wait for a server that is starting")
+	}
+	if !g.Await(short, "slow") {
+		t.Error("Await(slow) did not wait for it")
+	}
+	if g.Await(t.Context(), "dies") || g.Await(t.Context(), "other") {
+		t.Error("Await() of a server that is not starting waited for another")
 	}
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.Await(t.Context())
+	g.Await(t.Context(), "slow")
 	select {
 	case b := <-batches: // it was handed over before Await returned
 		if len(b.Capabilities) != 2 {

@@ -38,19 +38,33 @@ func (s *Servers) Status() []mcpgateway.Status {
 	return s.gateway.Status()
 }
 
-// awaitTime is how long a search, or a call of an unknown tool, waits for
-// servers that are being listed for the first time.
-const awaitTime = 2 * time.Second
+const (
+	// awaitTime is how long a search, or a call of an unknown tool, waits for
+	// servers that are being listed for the first time.
+	awaitTime = 2 * time.Second
+
+	// awaitNamed is how long a call waits for the one server that its target names.
+	awaitNamed = 10 * time.Second
+)
 
 // Await waits for servers that are being listed for the first time, and reports
-// whether there were any.
-func (s *Servers) Await(ctx context.Context) bool {
+// whether there were any. If target is a tool of such a server, it waits for that
+// server alone, and longer.
+func (s *Servers) Await(ctx context.Context, target capability.ID) bool {
 	if s.gateway == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	name, patience := "", awaitTime
+	if rest, ok := strings.CutPrefix(string(target), "mcp:"); ok {
+		if name, _, ok = strings.Cut(rest, "/"); ok {
+			patience = awaitNamed
+		} else {
+			name = ""
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.gateway.Await(ctx)
+	return s.gateway.Await(ctx, name)
 }
 
 // Starting names the servers that are being listed for the first time, or that

@@ -34,7 +34,7 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 	v := ep.view()
 	switch p.Name {
 	case toolDiscover, toolList, toolDescribe:
-		if ep.s.cfg.Door.Await(ctx) { // the tool may belong to a server that is starting
+		if ep.s.cfg.Door.Await(ctx, "") { // the tool may belong to a server that is starting
 			v = ep.view()
 		}
 		return ep.look(ctx, v, sess, p)
@@ -127,7 +127,7 @@ func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *m
 	if id, ok := m.targets[p.Name]; ok {
 		return id, nil
 	}
-	if ep.s.cfg.Door.Await(ctx) {
+	if ep.s.cfg.Door.Await(ctx, "") {
 		if m, err = ep.menuFor(ctx, ep.view(), surface); err != nil {
 			return "", err
 		}
