@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -85,17 +86,21 @@ func (f *File) Lost() int64 { return f.lost.Load() }
 func (f *File) write(line []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	root, err := os.OpenRoot(f.dir)
+	// The project may have made the folder a link to elsewhere, which is refused, or
+	// put a pipe in the place of the file, which would be waited for.
+	root, err := os.OpenRoot(filepath.Dir(f.dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		return err
 	}
 	defer root.Close()
-	// One write of a line: lines of several processes do not mix. The project may
-	// have put a pipe there, which would be waited for.
-	out, err := root.OpenFile(FileName, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
+	// One write of a line: lines of several processes do not mix.
+	out, err := root.OpenFile(filepath.Join(filepath.Base(f.dir), FileName), os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

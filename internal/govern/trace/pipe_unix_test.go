@@ -9,6 +9,22 @@ import (
 	"testing"
 )
 
+// TestFileLink: a folder that is a link to elsewhere is not written to.
+func TestFileLink(t *testing.T) {
+	workspace, elsewhere := t.TempDir(), t.TempDir()
+	dir := filepath.Join(workspace, ".orchestration")
+	if err := os.Symlink(elsewhere, dir); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFile(dir)
+	if err := f.Append(&Call{}); err == nil || f.Lost() != 1 {
+		t.Errorf("Append() through a link out of the workspace = %v, %d lost, want an error and 1", err, f.Lost())
+	}
+	if files, _ := os.ReadDir(elsewhere); len(files) > 0 {
+		t.Errorf("%s has %v, want nothing", elsewhere, files)
+	}
+}
+
 // TestFilePipe: a pipe in the place of the file is not waited for, with and
 // without a reader.
 func TestFilePipe(t *testing.T) {
