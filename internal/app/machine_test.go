@@ -60,7 +60,7 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 // not that it declared no intent.
 func TestUnrunSaysSo(t *testing.T) {
 	_, getenv := home(t, map[string]string{
-		".ken/capabilities/ask.jsonl":            `{"id":"tool:ask","kind":"tool","name":"ask","description":"Ask it","permissions":["network"],"run":{"runner":"llm.complete"}}` + "\n",
+		".ken/capabilities/ask.jsonl":            `{"id":"tool:ask","kind":"tool","name":"ask","description":"Ask it","permissions":["llm"],"run":{"runner":"llm.complete"}}` + "\n",
 		".ken/capabilities/wish/CAPABILITY.yaml": "kind: tool\nname: wish\ndescription: Make a wish\n",
 	})
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})

@@ -78,10 +78,10 @@ func TestChatMistyped(t *testing.T) {
 		{"/rewnd", 1, "did you mean /rewind? " + how},
 		{"/rewnd 3 please", 1, "did you mean /rewind?"},
 		{"/list_fles", 1, "/list_files? " + how},
-		{"/why", 2, "/why belongs to a conversation"},
+		{"/why", 2, "/why works only in a conversation"},
 		{"/why and", 2, how},
-		{"/quit", 2, "belongs to a conversation"},
-		{"/exit", 2, "belongs to a conversation"},
+		{"/quit", 2, "works only in a conversation"},
+		{"/exit", 2, "works only in a conversation"},
 	} {
 		d.wants(d.ken(tt.status, "chat", "-p", tt.line), tt.want)
 	}

@@ -21,7 +21,7 @@ func liveKeys() []string {
 func restartKeys() []string {
 	return []string{
 		"capabilities.killSwitch", "capabilities.allowWorkspaceCards", "catalog.*",
-		"discovery.tokenizer", "discovery.collectionName", "discovery.embeddingModelId", "discovery.embeddingUrl", "discovery.embeddingKeyEnv",
+		"discovery.tokenizer", "discovery.collectionName", "discovery.reader", "discovery.embeddingModelId", "discovery.embeddingUrl", "discovery.embeddingKeyEnv",
 		"policy.readRoots", "policy.writeRoots", "mcp.*", "chat.keep", "hooks", "trace.*", "sandbox.*", "shell.*", "extensions.*",
 		"limits.timeout", "limits.maxTimeout", "approval.approvers", "audit.*", "results.*", "serve.*", "store",
 	}
