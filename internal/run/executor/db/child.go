@@ -175,11 +175,11 @@ func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWor
 	return capability.Result{}, fmt.Errorf("the process that ran the statement ended without an answer (%v)", ended)
 }
 
-// childEnv is where SQLite puts its temporary files, and nothing else: a child
-// needs no secret of its parent's.
+// childEnv is where SQLite puts its temporary files, and how the race detector of
+// a test behaves; nothing else: a child needs no secret of its parent's.
 func childEnv() []string {
 	env := []string{"GOTRACEBACK=none"}
-	for _, name := range []string{"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "SystemRoot"} {
+	for _, name := range []string{"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "SystemRoot", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
