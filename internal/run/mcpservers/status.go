@@ -54,17 +54,25 @@ func (s *Servers) Await(ctx context.Context, target capability.ID) bool {
 	if s.gateway == nil {
 		return false
 	}
-	name, patience := "", awaitTime
-	if rest, ok := strings.CutPrefix(string(target), "mcp:"); ok {
-		if name, _, ok = strings.Cut(rest, "/"); ok {
-			patience = awaitNamed
-		} else {
-			name = ""
-		}
+	server, _, named := serverOf(string(target))
+	patience := awaitTime
+	if named {
+		patience = awaitNamed
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return s.gateway.Await(ctx, name)
+	return s.gateway.Await(ctx, server)
+}
+
+// serverOf returns the server and the tool that an id names; false means that it
+// is not the id of a server's tool.
+func serverOf(id string) (server, tool string, ok bool) {
+	rest, ok := strings.CutPrefix(id, "mcp:")
+	if !ok {
+		return "", "", false
+	}
+	server, tool, _ = strings.Cut(rest, "/")
+	return server, tool, true
 }
 
 // Starting names the servers that are being listed for the first time, or that
@@ -95,11 +103,10 @@ func (s *Servers) Starting(p capability.Principal) string {
 // Absent returns why a server has no tools, if name is the id of one of its
 // tools. Only the operator is told.
 func (s *Servers) Absent(p capability.Principal, name string) error {
-	id, ok := strings.CutPrefix(name, "mcp:")
+	server, _, ok := serverOf(name)
 	if !ok || s.gateway == nil || !s.isOperator(p) {
 		return nil
 	}
-	server, _, _ := strings.Cut(id, "/")
 	for _, st := range s.gateway.Status() {
 		if st.Name != server || !st.Listed.IsZero() || len(s.namesInWorkspace([]string{server})) == 0 {
 			continue
@@ -126,11 +133,10 @@ func (s *Servers) WhyAbsent(p capability.Principal, name string, err error) erro
 	if why := s.Absent(p, name); why != nil {
 		return why
 	}
-	id, ok := strings.CutPrefix(name, "mcp:")
+	server, tool, ok := serverOf(name)
 	if !ok || capability.KindOf(err) != capability.NotFound {
 		return err
 	}
-	server, tool, _ := strings.Cut(id, "/")
 	absent := func(format string, args ...any) error {
 		return &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: fmt.Errorf(format, args...)}
 	}
