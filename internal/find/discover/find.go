@@ -137,7 +137,16 @@ func (t *turn) before() []ranking.Before {
 	return out
 }
 
+// vector returns the message's vector by the embedder, nil where there is none. As
+// long as the second reader has not read all capabilities, it reads no message:
+// the model of the index answers alone.
 func (t *turn) vector(ctx context.Context) []float32 {
+	if v := t.finder.vectors; v.local {
+		s := t.searchable()
+		if model, _ := s.indexed.Segment.Vectors(); model != v.embedder.Model() || s.vectors < t.View.shown {
+			return nil
+		}
+	}
 	start := time.Now()
 	vector, degraded := t.finder.vectors.of(ctx, t.query.Text, t.cfg.EmbedTimeout)
 	if t.finder.vectors.embedder == nil {
@@ -155,10 +164,7 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	s := t.searchable()
 	if vector != nil {
 		switch model, _ := s.indexed.Segment.Vectors(); {
-		case t.finder.vectors.local:
-			if model != t.finder.vectors.embedder.Model() || s.vectors < t.View.shown {
-				vector = nil // as long as the second reader has not read all, the first answers alone
-			}
+		case t.finder.vectors.local: // vector saw to it that all are there
 		case model != t.finder.vectors.embedder.Model():
 			vector = nil
 			t.sel.Degraded = append(t.sel.Degraded, "the capabilities have no vectors of the embedder yet; the rest of the search answers without it")

@@ -18,17 +18,6 @@ func class() *kernels {
 	return avx2
 }
 
-// every returns all kernels that this processor can run, for tests.
-func every() []*kernels {
-	switch class() {
-	case vnni:
-		return []*kernels{vnni, avx2}
-	case avx2:
-		return []*kernels{avx2}
-	}
-	return nil
-}
-
 var (
 	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, mostAVX2, bytesAVX2, geluAVX2, scoresAVX2, mixAVX2}
 	avx2 = &kernels{"avx2", 8, words, tileAVX2, mostAVX2, wordsAVX2, geluAVX2, scoresAVX2, mixAVX2}

@@ -4,6 +4,3 @@ package reader
 
 // class returns the kernels that this processor can run: none.
 func class() *kernels { return nil }
-
-// every returns all kernels that this processor can run, for tests.
-func every() []*kernels { return nil }

@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package reader
+
+// every returns all kernels that this processor can run.
+func every() []*kernels { return nil }
