@@ -17,8 +17,8 @@ func invalid(op, text, fix string) error {
 	return &capability.Error{Kind: capability.Invalid, Op: op, Err: errors.New(text), Fix: fix}
 }
 
-// openError gives an invalid configuration the kind that a program can tell it
-// by.
+// openError returns an invalid configuration as an error of kind
+// [capability.Invalid], and other errors as they are.
 func openError(err error) error {
 	if bad, ok := errors.AsType[*config.Error](err); ok && bad != nil {
 		return &capability.Error{Kind: capability.Invalid, Op: "read configuration", Err: err}

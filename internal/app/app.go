@@ -127,7 +127,7 @@ type App struct {
 	// applies live is asked of effective.
 	Settings  config.Config
 	Places    config.Places
-	Catalog   *catalog.Catalog // as it is; Door shows what somebody may see of it
+	Catalog   *catalog.Catalog // all of it; Door shows the part that a caller may see
 	Live      catalog.Live     // adds capabilities while the program runs
 	Door      *door.Door
 	Principal capability.Principal // the person who started the program

@@ -126,7 +126,8 @@ func (a *App) aroundCalls() ([]runner.Plugin, error) {
 	return append(hooks, a.plugins.AroundCalls()...), err
 }
 
-// capability returns what a name stands for, whoever may see it.
+// capability returns the capability of a name, also one that is hidden from
+// callers.
 func (a *App) capability(name capability.ID) (*capability.Capability, bool) {
 	e, err := a.Oversee().Lookup(string(name))
 	if err != nil {
