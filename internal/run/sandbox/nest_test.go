@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"ken/internal/run/sandbox/confine"
 )
@@ -32,7 +33,7 @@ func TestNest(t *testing.T) {
 	if got := parent(t, p.Pid); got != os.Getpid() {
 		t.Errorf("the helper's parent is %d, want us, %d", got, os.Getpid())
 	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+	name, err := commandLine(p.Pid)
 	if want := "ken-sandbox\x00"; err != nil || string(name) != want {
 		t.Errorf("the helper is %q, %v, want %q", name, err, want)
 	}
@@ -52,7 +53,20 @@ func TestNest(t *testing.T) {
 	n.abandon()
 }
 
-// parent is the parent of a process.
+// commandLine returns the command line of a process. A process has none for a
+// moment of its start: execve closes the pipe on which StartProcess waits
+// before it writes the arguments of the new program.
+func commandLine(pid int) (line []byte, err error) {
+	for start := time.Now(); time.Since(start) < 10*time.Second; {
+		line, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(line) > 0 {
+			break
+		}
+	}
+	return line, err
+}
+
+// parent returns the parent of a process.
 func parent(t *testing.T, pid int) (ppid int) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
