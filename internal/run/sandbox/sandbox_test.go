@@ -76,7 +76,7 @@ func testAsNobody(t *testing.T, least int, more ...string) {
 	if err := writeProgram(func() error { return os.WriteFile(binary, data, 0o755) }); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.v", "-test.timeout=9m", fmt.Sprintf("-test.short=%v", testing.Short())}
+	args := []string{"-test.v", "-test.timeout=" + timeLeft(t).String(), fmt.Sprintf("-test.short=%v", testing.Short())}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
 	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE"), hogBinary + "=" + buildHog(t)}
@@ -98,6 +98,16 @@ func testAsNobody(t *testing.T, least int, more ...string) {
 	if n := bytes.Count(out, []byte("--- PASS")); n < least {
 		t.Errorf("the tests as uid %d: %d passed, want at least %d\n%s", nobody, n, least, out)
 	}
+}
+
+// timeLeft returns how long a test binary that this test starts may take; zero
+// is without end.
+func timeLeft(t *testing.T) time.Duration {
+	end, ok := t.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(end)-30*time.Second, time.Second) // it prints what hangs before this test is ended
 }
 
 // writeProgram writes a file that is to be run. No process is started meanwhile:
