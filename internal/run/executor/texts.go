@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ const mostNames = 50_000
 // word (Mentioned). A link in one of the folders, which are absolute, counts as
 // what it leads to as well. If there are too many texts, Unseen says so.
 func (f *Facts) Texts(raw json.RawMessage, dirs ...string) {
-	t := texts{facts: f, dirs: map[string]string{}, seen: map[string]bool{}}
+	t := texts{facts: f, dirs: map[string]string{}, seen: map[string]bool{}, followed: map[string]bool{}}
 	for _, dir := range dirs {
 		if filepath.IsAbs(dir) {
 			t.dirs[dir] = Resolved(dir)
@@ -44,6 +45,8 @@ type texts struct {
 	facts *Facts
 	dirs  map[string]string // folders as given, and without links
 	seen  map[string]bool
+
+	followed map[string]bool // names whose targets were added
 }
 
 // text adds the names that a text may be or contain.
@@ -67,8 +70,10 @@ func (t *texts) text(text string) {
 
 func (t *texts) name(text string) {
 	text = strings.TrimSpace(text)
-	if u, err := url.Parse(text); err == nil && strings.EqualFold(u.Scheme, "file") {
-		text = u.Path
+	if scheme, _, ok := strings.Cut(text, ":"); ok && strings.EqualFold(scheme, "file") {
+		if u, err := url.Parse(text); err == nil {
+			text = u.Path
+		}
 	}
 	t.add(&t.facts.Named, "n", text)
 }
@@ -83,6 +88,10 @@ func (t *texts) add(list *[]string, kind, name string) {
 	if len(name) > longestPath {
 		return
 	}
+	if t.followed[kind+name] || t.followed["n"+name] {
+		return
+	}
+	t.followed[kind+name] = true
 	for _, name := range t.targets(name) {
 		if t.seen[kind+name] || t.seen["n"+name] {
 			continue
@@ -111,6 +120,9 @@ func (t *texts) targets(name string) []string {
 			continue
 		}
 		abs := filepath.Join(root, rel)
+		if _, err := os.Lstat(abs); err != nil {
+			continue // most words are not files: one system call tells, not one for each part of the path
+		}
 		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
 			out = append(out, seenFrom(root, real))
 		}
