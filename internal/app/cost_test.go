@@ -84,6 +84,10 @@ func TestNeverCostsMore(t *testing.T) {
 			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
 			a := open(t, Config{Getenv: getenv, Dir: work, Model: fake})
 			naive := plainly(t, a)
+			// The end of a turn waits ten seconds for this figure, which a busy
+			// machine may need for the first one.
+			for start := time.Now(); a.Door.AwaitDump(t.Context(), a.View()) == 0 && time.Since(start) < 5*time.Minute; {
+			}
 			away, elsewhere := home(t, nil) // its records do not count here
 			write(t, filepath.Join(away, ".ken", "ken.yaml"), "")
 			bare := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
