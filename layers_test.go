@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -372,6 +373,17 @@ func covers(pattern, name string) bool {
 // notice: no init functions, no values hidden in contexts, no packages named
 // after nothing.
 func TestCodeRules(t *testing.T) {
+	eachSource(t, func(p string, _ []byte, file *ast.File) {
+		for _, complaint := range broken(p, file) {
+			t.Errorf("%s: %s", p, complaint)
+		}
+	})
+}
+
+// eachSource calls do for every Go file of this module that is not a test, by its
+// path with slashes.
+func eachSource(t *testing.T, do func(p string, src []byte, file *ast.File)) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -382,13 +394,15 @@ func TestCodeRules(t *testing.T) {
 		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		src, err := os.ReadFile(p)
 		if err != nil {
 			return err
 		}
-		for _, complaint := range broken(filepath.ToSlash(p), file) {
-			t.Errorf("%s: %s", p, complaint)
+		file, err := parser.ParseFile(token.NewFileSet(), p, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
 		}
+		do(filepath.ToSlash(p), src, file)
 		return nil
 	})
 	if err != nil {
@@ -457,46 +471,248 @@ var aboveMethods = map[string]int{
 // TestCodeSize holds packages and types to a size that one person can read.
 func TestCodeSize(t *testing.T) {
 	code, methods := map[string]int{}, map[string]int{}
-	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || p != "." && strings.HasPrefix(d.Name(), ".")) {
-			return filepath.SkipDir
-		}
-		if d.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
-			return nil
-		}
-		src, err := os.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), p, src, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		folder := path.Dir(filepath.ToSlash(p))
+	eachSource(t, func(p string, src []byte, file *ast.File) {
+		folder := path.Dir(p)
 		code[folder] += codeLines(src)
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
-				methods[folder+"."+methodOwner(f)]++
+				methods[folder+"."+typeName(f.Recv.List[0].Type)]++
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for folder, n := range code {
 		if n > mostCode {
 			t.Errorf("%s has %d lines of code, want at most %d: give a part of it a package of its own", folder, n, mostCode)
 		}
 	}
-	for name, n := range methods {
-		if most := max(mostMethods, aboveMethods[name]); n > most {
-			t.Errorf("%s has %d methods, want at most %d: give a part of its state a type of its own", name, n, most)
+	for _, complaint := range tooMany(methods, mostMethods, aboveMethods, "methods") {
+		t.Error(complaint)
+	}
+}
+
+// tooMany returns what is wrong with the numbers of things that types have: more
+// than the most, and exceptions that are not what the type has any more.
+func tooMany(have map[string]int, most int, above map[string]int, things string) []string {
+	var out []string
+	for name, n := range have {
+		if allowed := max(most, above[name]); n > allowed {
+			out = append(out, fmt.Sprintf("%s has %d %s, want at most %d: give a part of its state a type of its own", name, n, things, allowed))
 		}
 	}
+	for name, allowed := range above {
+		switch n := have[name]; {
+		case n <= most:
+			out = append(out, fmt.Sprintf("%s has %d %s: remove its exception", name, n, things))
+		case n < allowed:
+			out = append(out, fmt.Sprintf("%s has %d %s: lower its exception from %d", name, n, things, allowed))
+		}
+	}
+	return out
+}
+
+func TestTooMany(t *testing.T) {
+	have := map[string]int{"a": 3, "b": 4, "c": 5, "d": 5, "e": 2}
+	got := tooMany(have, 3, map[string]int{"c": 5, "d": 6, "e": 4}, "fields")
+	slices.Sort(got)
+	want := []string{"b has 4 fields, want at most 3: give a part of its state a type of its own", "d has 5 fields: lower its exception from 6", "e has 2 fields: remove its exception"}
+	if !slices.Equal(got, want) {
+		t.Errorf("complaints %q, want %q", got, want)
+	}
+}
+
+// mostFields is the most fields of a struct that changes after it was made.
+const mostFields = 20
+
+// aboveFields are structs that still have more fields than mostFields, with their
+// number. The numbers only go down.
+var aboveFields = map[string]int{
+	"internal/app.App":               31,
+	"internal/cli/chat.chat":         28,
+	"internal/find/discover.turn":    21,
+	"internal/find/ranking.searcher": 22,
+	"internal/govern/audit.Log":      23,
+	"internal/run/runner.trip":       31,
+	"internal/run/sandbox.run":       22,
+	"internal/serve/shim.relay":      25,
+
+	// Settings with some fields of their own: they are filled in while they are read
+	// or checked, and then only read.
+	"internal/config.Config":    28,
+	"internal/run/sandbox.Spec": 23,
+}
+
+// TestStructFields holds structs that change to a number of fields that a reader
+// can keep in mind. A struct counts as one that changes where
+//
+//   - a method with a pointer receiver, or a function of its package with a
+//     parameter that points to it, assigns to one of its fields or to a part of one;
+//   - or a field is of a type of sync or sync/atomic.
+//
+// All its fields count then, since the reader cannot tell which of them stay. An
+// embedded type counts as one. Settings, records and messages may have as many fields
+// as they need: structs that are only read once they are made, and structs without an
+// unexported field, which are data that is filled step by step.
+func TestStructFields(t *testing.T) {
+	packages := map[string][]*ast.File{}
+	eachSource(t, func(p string, _ []byte, file *ast.File) {
+		packages[path.Dir(p)] = append(packages[path.Dir(p)], file)
+	})
+	fields := map[string]int{}
+	for folder, files := range packages {
+		for name, n := range changingStructs(files) {
+			fields[folder+"."+name] = n
+		}
+	}
+	for _, complaint := range tooMany(fields, mostFields, aboveFields, "fields and changes") {
+		t.Error(complaint)
+	}
+}
+
+// TestStructFieldsCatch shows what counts as a change.
+func TestStructFieldsCatch(t *testing.T) {
+	const declared = "package x\nimport \"sync/atomic\"\ntype s struct { a, b int; c []s; m map[string]int; *d }\ntype d struct{ n int }\n"
+	tests := []struct {
+		src  string
+		want map[string]int
+	}{
+		{"func (v *s) f() { v.a = 1 }", map[string]int{"s": 5}},
+		{"func (v *s) f() { v.a++ }", map[string]int{"s": 5}},
+		{"func (v *s) f() { *v = s{} }", map[string]int{"s": 5}},
+		{"func (v *s) f() { v.c[0].b += 2 }", map[string]int{"s": 5}},
+		{"func (v *s) f() { func() { v.m[\"x\"] = 1 }() }", map[string]int{"s": 5}},
+		{"func f(n int, v, w *s) { w.a, n = 1, 2 }", map[string]int{"s": 5}},
+		{"type g[T any] struct { t T }\nfunc (v *g[T]) f(t T) { v.t = t }", map[string]int{"g": 1}},
+		{"type k struct { n atomic.Int64; p atomic.Pointer[s] }", map[string]int{"k": 2}},
+		{"type e struct { A, B int }\nfunc (v *e) f() { v.A = 1 }", nil}, // data
+		{"func (v s) f() { v.a = 1 }", nil},                              // a copy
+		{"func f() *s { v := &s{a: 1}; return v }", nil},                 // where it is made
+		{"func (v *s) f() { a := v.a; a++; v = nil }", nil},
+	}
+	for _, tt := range tests {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", declared+tt.src, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := changingStructs([]*ast.File{file}); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.src, got, tt.want)
+		}
+	}
+}
+
+// changingStructs returns the structs of a package that change after they were
+// made, each with the number of its fields.
+func changingStructs(files []*ast.File) map[string]int {
+	fields, changing := map[string]int{}, map[string]int{}
+	var functions []*ast.FuncDecl
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+				functions = append(functions, f)
+			}
+			g, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range g.Specs {
+				named, ok := spec.(*ast.TypeSpec)
+				if !ok {
+					continue
+				}
+				if s, ok := named.Type.(*ast.StructType); ok {
+					n, own, guarded := countFields(s)
+					if !own {
+						continue // it is data
+					}
+					fields[named.Name.Name] = n
+					if guarded {
+						changing[named.Name.Name] = n
+					}
+				}
+			}
+		}
+	}
+	for _, f := range functions {
+		for _, name := range assignedStructs(f) {
+			if n, ok := fields[name]; ok {
+				changing[name] = n
+			}
+		}
+	}
+	return changing
+}
+
+// countFields counts the fields of a struct, and reports whether one of them is not
+// exported, and whether one is of a type of sync or sync/atomic.
+func countFields(s *ast.StructType) (n int, own, guarded bool) {
+	for _, field := range s.Fields.List {
+		n += max(1, len(field.Names))
+		for _, name := range field.Names {
+			own = own || !name.IsExported()
+		}
+		t := field.Type
+		if generic, ok := t.(*ast.IndexExpr); ok {
+			t = generic.X
+		}
+		if sel, ok := t.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok && (pkg.Name == "sync" || pkg.Name == "atomic") {
+				guarded = true
+			}
+		}
+	}
+	return n, own, guarded
+}
+
+// assignedStructs returns the names of the types to whose fields a function assigns
+// through its receiver or a parameter that is a pointer.
+func assignedStructs(f *ast.FuncDecl) []string {
+	pointers := map[string]string{} // names of types by names of variables
+	lists := []*ast.FieldList{f.Type.Params}
+	if f.Recv != nil {
+		lists = append(lists, f.Recv)
+	}
+	for _, list := range lists {
+		for _, field := range list.List {
+			if star, ok := field.Type.(*ast.StarExpr); ok {
+				for _, name := range field.Names {
+					pointers[name.Name] = typeName(star.X)
+				}
+			}
+		}
+	}
+	var out []string
+	assigned := func(e ast.Expr) {
+		for within := false; ; {
+			switch x := e.(type) {
+			case *ast.SelectorExpr:
+				e, within = x.X, true
+			case *ast.IndexExpr:
+				e = x.X
+			case *ast.StarExpr:
+				e, within = x.X, true
+			case *ast.ParenExpr:
+				e = x.X
+			case *ast.Ident:
+				if name := pointers[x.Name]; within && name != "" {
+					out = append(out, name)
+				}
+				return
+			default:
+				return
+			}
+		}
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, e := range n.Lhs {
+				assigned(e)
+			}
+		case *ast.IncDecStmt:
+			assigned(n.X)
+		}
+		return true
+	})
+	return out
 }
 
 // codeLines counts the lines that hold code.
@@ -519,9 +735,8 @@ func codeLines(src []byte) int {
 	}
 }
 
-// methodOwner returns the name of the type that a method belongs to.
-func methodOwner(f *ast.FuncDecl) string {
-	e := f.Recv.List[0].Type
+// typeName returns the name of the type that a receiver or a pointer is of, or "".
+func typeName(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
 		case *ast.StarExpr:
