@@ -23,6 +23,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
+	"ken/internal/find/ranking"
 	"ken/internal/find/tune"
 	"ken/internal/find/vectors"
 	"ken/internal/govern/extensions"
@@ -283,7 +284,7 @@ func (a *App) build(cfg Config) error {
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
 		Mentions:        sources.Mentions(a.Settings),
 		Off:             a.Extensions.Off,
-		Indexer:         indexer(a.Vectors.Index(), a.Settings.Discovery, a.Places),
+		Attachment:      ranking.IndexedBy(indexer(a.Vectors.Index(), a.Settings.Discovery, a.Places)),
 		Machine:         machine,
 	})
 	if err != nil {

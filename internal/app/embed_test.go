@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ken/internal/door"
+	"ken/internal/find/ranking"
 )
 
 // openOffice opens Ken over a small catalog with a configuration.
@@ -131,7 +132,7 @@ func TestEmbeddingService(t *testing.T) {
 		}
 		// Vectors are made beside everything else; who answers once waits for them.
 		a.Vectors.Wait(t.Context())
-		if _, n := a.Catalog.Snapshot().Index().Segment.Vectors(); n != 4 {
+		if _, n := ranking.IndexOf(a.Catalog.Snapshot()).Segment.Vectors(); n != 4 {
 			t.Fatalf("round %d: %d of 4 capabilities have vectors; the service was asked for %d texts", round, n, asked.Load())
 		}
 		if got := found(t, a, "draw me a cat"); len(got) == 0 || !strings.HasSuffix(got[0], "image_generate") {

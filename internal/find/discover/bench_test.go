@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
@@ -81,7 +82,7 @@ func benchCatalog(b testing.TB, n int) *catalog.Catalog {
 		}
 		m[i].Detail = capability.Detail{Schema: t.Schema}
 	}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}, Indexer: &index.Cache{Model: embed.Builtin()}})
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func BenchmarkMemory(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				tree := source.NewTree(source.TreeConfig{Name: set, Path: filepath.Join(dir, "catalog", path, "corpus.jsonl"), Trust: capability.TrustUser})
-				c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Indexer: &index.Cache{Model: embed.Builtin()}})
+				c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 				if err != nil {
 					b.Fatal(err)
 				}

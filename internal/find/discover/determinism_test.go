@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/card"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 )
@@ -59,7 +60,7 @@ func history(t failer, things []thing, random *rand.Rand, embedded bool) *world 
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Replace("test", batch).Index()
+		ranking.IndexOf(c.Replace("test", batch))
 	}
 	// Small steps change the index that is there, large ones make it anew.
 	step := 1 + random.IntN(1+len(things)/6)
@@ -85,7 +86,7 @@ func history(t failer, things []thing, random *rand.Rand, embedded bool) *world 
 	p := Parts{Source: c}
 	if embedded {
 		p.Embedder = hashed{}
-		if err := c.Embed(ctx, hashed{}); err != nil {
+		if err := ranking.Embed(ctx, c, hashed{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/llm"
 )
@@ -193,7 +194,7 @@ func TestEmbedderFindsWithoutWords(t *testing.T) {
 	if len(sel.Ranking) != 0 || len(sel.Degraded) != 1 || !strings.Contains(sel.Degraded[0], "no vectors of the embedder yet") {
 		t.Errorf("before: ranking %v, degraded %q; want nothing, and that there are no vectors", sel.Ranking, sel.Degraded)
 	}
-	if err := w.catalog.Embed(t.Context(), hashed{}); err != nil {
+	if err := ranking.Embed(t.Context(), w.catalog, hashed{}); err != nil {
 		t.Fatal(err)
 	}
 	sel = w.find(t, "then then", cfg)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
@@ -87,7 +88,7 @@ var everyday = []struct {
 func TestEveryday(t *testing.T) {
 	const least = 54
 	c := loaded(t, catalog.Config{
-		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Indexer: &index.Cache{Model: embed.Builtin()},
+		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
 	})
 	f := NewFinder(Parts{Source: c})
 	w := &world{f, c, f.See(c.Snapshot(), "", nil)}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 )
 
@@ -124,7 +125,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 	group.Go(func() {
 		for range rounds {
-			if err := w.catalog.Embed(t.Context(), hashed{}); err != nil {
+			if err := ranking.Embed(t.Context(), w.catalog, hashed{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 )
 
@@ -165,7 +166,7 @@ func TestHiddenIsAsAbsentForVectors(t *testing.T) {
 		q := Query{Text: "forecast for the city"}
 		if embedded {
 			for _, w := range []*world{with, without} {
-				if err := w.catalog.Embed(t.Context(), hashed{}); err != nil {
+				if err := ranking.Embed(t.Context(), w.catalog, hashed{}); err != nil {
 					t.Fatal(err)
 				}
 			}

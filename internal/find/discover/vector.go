@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"ken/internal/know/catalog"
+	"ken/internal/find/ranking"
 	"ken/llm"
 )
 
@@ -61,7 +61,7 @@ func (m *messageVectors) of(ctx context.Context, text string, wait time.Duration
 	asker := ctx
 	ctx, cancel := context.WithTimeout(asker, wait)
 	defer cancel()
-	vectors, err := catalog.Vectors(ctx, m.embedder, []string{text})
+	vectors, err := ranking.Vectors(ctx, m.embedder, []string{text})
 	if gone := asker.Err(); err != nil && gone != nil { // the caller gave up, which says nothing about the embedder
 		return nil, "embedder: " + gone.Error()
 	}

@@ -76,7 +76,7 @@ type View struct {
 
 // searchable is the search index as this view sees it.
 type searchable struct {
-	indexed *catalog.Indexed
+	indexed *ranking.Index
 	view    *ranking.View
 	vectors int // how many visible entries have one
 }
@@ -256,7 +256,7 @@ func (v *View) called(id capability.ID) []int {
 // searchable returns the index of the view. It is made again when the snapshot's
 // index gained vectors.
 func (v *View) searchable() *searchable {
-	indexed := v.snapshot.Index()
+	indexed := ranking.IndexOf(v.snapshot)
 	if s := v.search.Load(); s != nil && s.indexed == indexed {
 		return s
 	}

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/embed/remote"
@@ -141,7 +142,7 @@ func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 			}
 			// An embedder that fails is asked again after a while; until then
 			// answers say how many capabilities have vectors.
-			err = k.cfg.Catalog().Embed(ctx, e)
+			err = ranking.Embed(ctx, k.cfg.Catalog(), e)
 			first()
 			if err == nil {
 				version = s.Version()

@@ -63,8 +63,9 @@ type Config struct {
 	// reported.
 	Mentions []Mention
 
-	// Indexer, when not nil, makes the search index of a whole catalog.
-	Indexer Indexer
+	// Attachment, when not nil, is that of the empty snapshot before Load. See
+	// [Snapshot.Attach].
+	Attachment Attachment
 
 	// Machine answers what is here. Its zero value has nothing.
 	Machine Machine
@@ -113,7 +114,11 @@ func New(cfg Config) (*Catalog, error) {
 		}
 		seen[s.Name()] = true
 	}
-	c.current.Store(emptySnapshot())
+	empty := emptySnapshot()
+	if cfg.Attachment != nil {
+		empty.attached.Store(&cfg.Attachment)
+	}
+	c.current.Store(empty)
 	return c, nil
 }
 

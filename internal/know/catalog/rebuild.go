@@ -32,8 +32,7 @@ func (c *Catalog) rebuildLocked() *Snapshot {
 func (c *Catalog) buildLocked() *Snapshot {
 	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
 	b.next.mentions = c.cfg.Mentions
-	b.next.indexing.after(&c.current.Load().indexing)
-	b.next.indexing.indexer = c.cfg.Indexer
+	b.next.follow(c.current.Load())
 	b.collect()
 	b.settle()
 	b.switchOff()
@@ -471,16 +470,16 @@ const mostNamed = 3
 // difference says how to get from one list of entries to another, both sorted.
 func difference(old, now []*Entry) []Change {
 	var out []Change
-	walk(old, now, step{
-		gone:  func(i int) { out = append(out, Change{ID: old[i].ID, What: "removed", From: old[i].Version}) },
-		added: func(j int) { out = append(out, Change{ID: now[j].ID, What: "added", To: now[j].Version}) },
-		changed: func(i, j int) {
+	Compare(old, now, Difference{
+		Gone:  func(i int) { out = append(out, Change{ID: old[i].ID, What: "removed", From: old[i].Version}) },
+		Added: func(j int) { out = append(out, Change{ID: now[j].ID, What: "added", To: now[j].Version}) },
+		Changed: func(i, j int) {
 			out = append(out, Change{
 				ID: now[j].ID, What: "updated", From: old[i].Version, To: now[j].Version,
 				Note: migrationNote(now[j].Capability, old[i].Version),
 			})
 		},
-		stayed: func(_, _ int) {},
+		Stayed: func(_, _ int) {},
 	})
 	return out
 }

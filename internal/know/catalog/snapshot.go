@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -27,8 +28,9 @@ type Snapshot struct {
 	edges     int
 	mentions  []Mention
 
+	attached atomic.Pointer[Attachment] // nil: none yet
+
 	// Made when first asked for.
-	indexing    indexing
 	allProblems func() []capability.Problem
 
 	nameOnce sync.Once
@@ -77,8 +79,34 @@ func (s *Snapshot) Len() int { return len(s.entries) }
 // the index's ordinals. The slice must not be changed.
 func (s *Snapshot) Entries() []*Entry { return s.entries }
 
-// Index returns the search index of the entries. The first call makes it.
-func (s *Snapshot) Index() *Indexed { return s.indexing.of(s.entries) }
+// An Attachment is what another package makes of a snapshot and keeps with it: the
+// search index. Snapshot and index are so always of the same entries.
+type Attachment interface {
+	// Next returns the attachment of the snapshot that comes after this one. It is
+	// called while the catalog is locked, so it must not wait.
+	Next() Attachment
+}
+
+// Attach returns the attachment of the snapshot. Where there is none yet, it becomes
+// what first returns, and those of later snapshots follow from it.
+func (s *Snapshot) Attach(first func() Attachment) Attachment {
+	if a := s.attached.Load(); a != nil {
+		return *a
+	}
+	a := first()
+	if s.attached.CompareAndSwap(nil, &a) {
+		return a
+	}
+	return *s.attached.Load()
+}
+
+// follow gives the snapshot the attachment that comes after another's.
+func (s *Snapshot) follow(before *Snapshot) {
+	if a := before.attached.Load(); a != nil {
+		next := (*a).Next()
+		s.attached.Store(&next)
+	}
+}
 
 // All returns the entries in the order of their ids.
 func (s *Snapshot) All() iter.Seq[*Entry] { return slices.Values(s.entries) }

@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/find/discover"
+	"ken/internal/find/ranking"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
@@ -34,7 +35,7 @@ func benchDoor(tb testing.TB) *door.Door {
 	}
 	tree := source.NewTree(source.TreeConfig{Name: "npm-mcp", Path: filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser})
 	tb.Cleanup(func() { tree.Close() })
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Indexer: &index.Cache{Model: embed.Builtin()}})
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 	if err != nil {
 		tb.Fatal(err)
 	}

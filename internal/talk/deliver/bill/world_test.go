@@ -16,6 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/find/discover"
+	"ken/internal/find/ranking"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
@@ -103,7 +104,7 @@ func (w *world) count(text string) int {
 func newWorld(tb testing.TB, tools []tool) *world {
 	tb.Helper()
 	w := &world{tools: tools, offers: map[capability.ID]deliver.Offer{}, counts: map[string]int{}}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{fixed(tools)}, Indexer: &index.Cache{Model: embed.Builtin()}})
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{fixed(tools)}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 	if err != nil {
 		tb.Fatal(err)
 	}

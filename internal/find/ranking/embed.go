@@ -1,4 +1,4 @@
-package catalog
+package ranking
 
 import (
 	"context"
@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/know/catalog"
 	"ken/llm"
 )
 
 // embedBatch is how many texts an embedder is given at once.
 const embedBatch = 64
 
-// Embed makes a vector for every capability of the latest snapshot that has none
-// yet, and stores them batch by batch: a search meanwhile finds by words and by
+// Embed makes a vector for every capability of the latest snapshot of a catalog that
+// has none yet, and stores them batch by batch: a search meanwhile finds by words and by
 // the vectors stored so far. It returns when all have one, when the embedder
 // fails, or when ctx ends; calling it again continues from there.
-func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
+func Embed(ctx context.Context, c *catalog.Catalog, e llm.Embedder) error {
 	for {
 		s := c.Snapshot()
-		x := s.Index()
+		x := IndexOf(s)
 		slots := x.missing(e.Model())
 		if len(slots) == 0 {
 			return ctx.Err()
@@ -44,7 +45,7 @@ func (c *Catalog) Embed(ctx context.Context, e llm.Embedder) error {
 		if err != nil {
 			return err
 		}
-		s.indexing.replace(x, &Indexed{Segment: segment, slots: x.slots, ordinals: x.ordinals, entries: x.entries})
+		attached(s).replace(x, &Index{Segment: segment, slots: x.slots, ordinals: x.ordinals, entries: x.entries})
 	}
 }
 
@@ -86,7 +87,7 @@ func Vectors(ctx context.Context, e llm.Embedder, texts []string) ([][]float32, 
 }
 
 // missing returns the slots whose capabilities have no vector of a model.
-func (x *Indexed) missing(model string) []int {
+func (x *Index) missing(model string) []int {
 	var out []int
 	for _, slot := range x.slots {
 		if !x.Segment.HasVector(model, int(slot)) {

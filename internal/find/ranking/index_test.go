@@ -1,9 +1,10 @@
-package catalog
+package ranking_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/ranking"
+	"ken/internal/know/catalog"
 	"ken/internal/know/index"
 )
 
@@ -25,13 +27,44 @@ func (c *counting) Build(list []*capability.Capability) *index.Segment {
 	return index.Build(list)
 }
 
+// fixed is a source of some capabilities.
+type fixed struct {
+	name string
+	list []*capability.Capability
+}
+
+func (f fixed) Name() string { return f.name }
+func (f fixed) Load(context.Context) (capability.Batch, error) {
+	return capability.Batch{Capabilities: f.list}, nil
+}
+
 func described(name, description string) *capability.Capability {
-	return tool(name, func(c *capability.Capability) { c.Description = description })
+	return &capability.Capability{
+		ID: capability.MakeID(capability.KindTool, name), Kind: capability.KindTool, Name: name,
+		Description: description, Category: "general", Trust: capability.TrustUser, Hash: "sha256:" + name,
+	}
+}
+
+// loaded returns a catalog of some capabilities, of the source a.
+func loaded(t *testing.T, indexer ranking.Indexer, list ...*capability.Capability) *catalog.Catalog {
+	t.Helper()
+	cfg := catalog.Config{Sources: []capability.Source{fixed{"a", list}}}
+	if indexer != nil {
+		cfg.Attachment = ranking.IndexedBy(indexer)
+	}
+	c, err := catalog.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // finds returns the ids that a search of a snapshot finds.
-func finds(s *Snapshot, text string) []string {
-	x := s.Index()
+func finds(s *catalog.Snapshot, text string) []string {
+	x := ranking.IndexOf(s)
 	var out []string
 	for _, h := range ranking.NewView(ranking.Part{Segment: x.Segment}).Search(ranking.Query{Text: text}, 50, nil).Hits {
 		out = append(out, string(s.Entries()[x.Ordinal(h.Slot)].ID))
@@ -41,8 +74,8 @@ func finds(s *Snapshot, text string) []string {
 
 // agree says where the slots of an index and the entries of its snapshot do not
 // agree.
-func agree(s *Snapshot) error {
-	x := s.Index()
+func agree(s *catalog.Snapshot) error {
+	x := ranking.IndexOf(s)
 	used := map[int]bool{}
 	for ordinal, e := range s.Entries() {
 		slot := x.Slot(ordinal)
@@ -68,9 +101,9 @@ func TestIndexFollowsOneChange(t *testing.T) {
 		list = append(list, described(fmt.Sprintf("m%02d", i), fmt.Sprintf("gauge number%c", 'a'+i%26)))
 	}
 	indexer := &counting{}
-	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}, Indexer: indexer})
+	c := loaded(t, indexer, list...)
 	before := c.Snapshot()
-	was := before.Index()
+	was := ranking.IndexOf(before)
 	if got := finds(before, "numberc"); !slices.Equal(got, []string{"tool:m02", "tool:m28"}) {
 		t.Fatalf("finds(numberc) = %v, want m02 and m28", got)
 	}
@@ -87,13 +120,13 @@ func TestIndexFollowsOneChange(t *testing.T) {
 			t.Errorf("finds(%s) = %v, want %v", text, got, want)
 		}
 	}
-	now := after.Index()
+	now := ranking.IndexOf(after)
 	for i, e := range after.Entries() {
 		if old, ok := before.Ordinal(e.ID); ok && e.ID != "tool:m02" && was.Slot(old) != now.Slot(i) {
 			t.Errorf("%s moved from slot %d to %d", e.ID, was.Slot(old), now.Slot(i))
 		}
 	}
-	for name, s := range map[string]*Snapshot{"before": before, "after": after} {
+	for name, s := range map[string]*catalog.Snapshot{"before": before, "after": after} {
 		if err := agree(s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -111,14 +144,14 @@ func TestIndexFollowsOneChange(t *testing.T) {
 func TestIndexWhenNeeded(t *testing.T) {
 	indexer := &counting{}
 	list := []*capability.Capability{described("a", "gauge"), described("b", "valve"), described("c", "pump")}
-	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}, Indexer: indexer})
+	c := loaded(t, indexer, list...)
 	for i := range 5 {
 		c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(list), described("d", fmt.Sprint("turbine ", i)))})
 	}
 	if n := indexer.builds.Load(); n != 0 {
 		t.Fatalf("%d indexes were built before anybody searched, want 0", n)
 	}
-	first := c.Snapshot().Index()
+	first := ranking.IndexOf(c.Snapshot())
 	for i := range 5 {
 		c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(list), described("d", fmt.Sprint("rotor ", i)))})
 	}
@@ -131,13 +164,13 @@ func TestIndexWhenNeeded(t *testing.T) {
 	if n := indexer.builds.Load(); n != 1 {
 		t.Errorf("%d indexes were built, want 1 and changes of it", n)
 	}
-	if x := c.Snapshot().Index(); x.Segment.Len() != first.Segment.Len() {
+	if x := ranking.IndexOf(c.Snapshot()); x.Segment.Len() != first.Segment.Len() {
 		t.Errorf("the index has %d slots, want %d: freed ones are used again", x.Segment.Len(), first.Segment.Len())
 	}
 	// A change of nothing that is searched shares all.
 	same := c.Snapshot()
 	after := c.Replace("b", capability.Batch{Problems: []capability.Problem{{Code: "x"}}})
-	if after == same || after.Index().Segment != same.Index().Segment {
+	if after == same || ranking.IndexOf(after).Segment != ranking.IndexOf(same).Segment {
 		t.Error("a snapshot of the same capabilities has another segment")
 	}
 	// One of nearly everything is built anew.
@@ -158,36 +191,46 @@ func TestIndexWhenNeeded(t *testing.T) {
 // would.
 func TestIndexedAgreesAfterAnyChanges(t *testing.T) {
 	texts := []string{"gauge", "valve pump", "reads a gauge", "der die das Ventil und mit", "turbine_blade", ""}
+	cfg := catalog.Config{Sources: []capability.Source{fixed{name: "a"}, fixed{name: "b"}}}
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := New(Config{})
+		c, err := catalog.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		current := map[string]*capability.Capability{}
-		var searched []*Snapshot
+		current := map[string]map[string]*capability.Capability{"a": {}, "b": {}} // by source and name
+		last := map[string]capability.Batch{}
+		var searched []*catalog.Snapshot
 		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			source := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "source")
+			now := current[source]
 			for range rapid.IntRange(0, 6).Draw(t, "edits") {
 				name := fmt.Sprintf("n%02d", rapid.IntRange(0, 30).Draw(t, "name"))
 				if rapid.Bool().Draw(t, "remove") {
-					delete(current, name)
+					delete(now, name)
 				} else {
-					current[name] = described(name, rapid.SampledFrom(texts).Draw(t, "text"))
+					now[name] = described(name, rapid.SampledFrom(texts).Draw(t, "text"))
 				}
 			}
 			var batch capability.Batch
-			for _, cp := range current {
-				batch.Capabilities = append(batch.Capabilities, cp)
+			for _, name := range slices.Sorted(maps.Keys(now)) {
+				if rapid.Bool().Draw(t, "read again") {
+					again := *now[name]
+					now[name] = &again
+				}
+				batch.Capabilities = append(batch.Capabilities, now[name])
 			}
-			s := c.Replace("a", batch)
+			last[source] = batch
+			s := c.Replace(source, batch)
 			if !rapid.Bool().Draw(t, "searched") {
 				continue
 			}
 			searched = append(searched, s)
-			fresh, err := New(Config{})
+			fresh, err := catalog.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			anew := fresh.Replace("a", batch)
+			fresh.Replace("a", last["a"])
+			anew := fresh.Replace("b", last["b"])
 			for _, text := range texts {
 				if got, want := finds(s, text), finds(anew, text); !slices.Equal(got, want) {
 					t.Fatalf("finds(%q) = %v, want %v", text, got, want)
@@ -204,10 +247,10 @@ func TestIndexedAgreesAfterAnyChanges(t *testing.T) {
 
 func TestIndexFromManyGoroutines(t *testing.T) {
 	indexer := &counting{}
-	c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"), described("b", "valve"))}, Indexer: indexer})
+	c := loaded(t, indexer, described("a", "gauge"), described("b", "valve"))
 	var wg sync.WaitGroup
 	for range 8 { // whoever needs the first one first makes it, for all
-		wg.Go(func() { c.Snapshot().Index() })
+		wg.Go(func() { ranking.IndexOf(c.Snapshot()) })
 	}
 	wg.Wait()
 	if n := indexer.builds.Load(); n != 1 {
@@ -220,7 +263,7 @@ func TestIndexFromManyGoroutines(t *testing.T) {
 				if g == 0 {
 					s = c.Replace("more", capability.Batch{Capabilities: []*capability.Capability{described("c", fmt.Sprint("pump ", i))}})
 				}
-				if x, y := s.Index(), s.Index(); x != y {
+				if x, y := ranking.IndexOf(s), ranking.IndexOf(s); x != y {
 					t.Error("one snapshot has two indexes")
 				}
 				if err := agree(s); err != nil {
@@ -279,13 +322,13 @@ func TestEmbed(t *testing.T) {
 	for i := range 150 {
 		list = append(list, described(fmt.Sprintf("m%03d", i), "gauge"))
 	}
-	c := loaded(t, Config{Sources: []capability.Source{from("a", list...)}})
+	c := loaded(t, nil, list...)
 	vectors := func() int {
-		_, n := c.Snapshot().Index().Segment.Vectors()
+		_, n := ranking.IndexOf(c.Snapshot()).Segment.Vectors()
 		return n
 	}
 	one := &letters{model: "one", dims: 16}
-	if err := c.Embed(t.Context(), one); err != nil {
+	if err := ranking.Embed(t.Context(), c, one); err != nil {
 		t.Fatal(err)
 	}
 	if vectors() != 150 || len(one.asked) != 150 {
@@ -299,7 +342,7 @@ func TestEmbed(t *testing.T) {
 	next[3] = described("m003", "barometer")
 	c.Replace("a", capability.Batch{Capabilities: next})
 	one.asked = nil
-	if err := c.Embed(t.Context(), one); err != nil {
+	if err := ranking.Embed(t.Context(), c, one); err != nil {
 		t.Fatal(err)
 	}
 	if len(one.asked) != 1 || !strings.Contains(one.asked[0], "barometer") || vectors() != 150 {
@@ -307,10 +350,10 @@ func TestEmbed(t *testing.T) {
 	}
 	// Another model's do not mix with them.
 	two := &letters{model: "two", dims: 8}
-	if err := c.Embed(t.Context(), two); err != nil {
+	if err := ranking.Embed(t.Context(), c, two); err != nil {
 		t.Fatal(err)
 	}
-	if model, n := c.Snapshot().Index().Segment.Vectors(); model != "two" || n != 150 || len(two.asked) != 150 {
+	if model, n := ranking.IndexOf(c.Snapshot()).Segment.Vectors(); model != "two" || n != 150 || len(two.asked) != 150 {
 		t.Errorf("%d vectors of %s after %d texts, want 150 of two", n, model, len(two.asked))
 	}
 }
@@ -318,19 +361,19 @@ func TestEmbed(t *testing.T) {
 // TestEmbedMeetsChange: a catalog that changes while texts are read ends with a
 // vector for everything.
 func TestEmbedMeetsChange(t *testing.T) {
-	c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"))}})
+	c := loaded(t, nil, described("a", "gauge"))
 	rounds := 0
 	e := &letters{model: "one", dims: 4}
 	e.after = func() {
 		if rounds++; rounds <= 3 {
-			c.Replace("b", capability.Batch{Capabilities: []*capability.Capability{described("b", fmt.Sprint("valve ", rounds))}}).Index()
+			ranking.IndexOf(c.Replace("b", capability.Batch{Capabilities: []*capability.Capability{described("b", fmt.Sprint("valve ", rounds))}}))
 		}
 	}
-	if err := c.Embed(t.Context(), e); err != nil {
+	if err := ranking.Embed(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
 	s := c.Snapshot()
-	if _, n := s.Index().Segment.Vectors(); n != 2 || s.Len() != 2 {
+	if _, n := ranking.IndexOf(s).Segment.Vectors(); n != 2 || s.Len() != 2 {
 		t.Errorf("%d of %d have vectors, want 2 of 2", n, s.Len())
 	}
 	if err := agree(s); err != nil {
@@ -345,8 +388,8 @@ func TestEmbedBroken(t *testing.T) {
 	for what, e := range map[string]*letters{
 		"fails": {model: "m", dims: 4, err: down}, "gives too few": {model: "m", dims: 4, short: true}, "gives zeros": {model: "m", dims: 4, blank: true},
 	} {
-		c := loaded(t, Config{Sources: []capability.Source{from("a", described("a", "gauge"), described("b", "valve"))}})
-		err := c.Embed(t.Context(), e)
+		c := loaded(t, nil, described("a", "gauge"), described("b", "valve"))
+		err := ranking.Embed(t.Context(), c, e)
 		if (err == nil) != e.blank || e.err != nil && !errors.Is(err, down) {
 			t.Errorf("%s: Embed = %v", what, err)
 		}
@@ -368,14 +411,14 @@ func TestIndexDoesNotWear(t *testing.T) {
 		return b.String()
 	}
 	stays := []*capability.Capability{described("files", "Reads files"), described("mail", "Sends mail"), described("zip", "Packs files")}
-	c := loaded(t, Config{Sources: []capability.Source{from("s", stays...)}})
+	c := loaded(t, nil, stays...)
 	e := &letters{model: "letters", dims: 26}
-	if err := c.Embed(t.Context(), e); err != nil {
+	if err := ranking.Embed(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 60 {
-		s := c.Replace("s", capability.Batch{Capabilities: append(slices.Clone(stays), described("news", "Tells"+words(n)))})
-		segment := s.Index().Segment
+		s := c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(stays), described("news", "Tells"+words(n)))})
+		segment := ranking.IndexOf(s).Segment
 		if segment.Worn() {
 			t.Fatalf("after %d changes the index is worn", n)
 		}
@@ -384,7 +427,7 @@ func TestIndexDoesNotWear(t *testing.T) {
 		}
 		for _, kept := range []string{"tool:files", "tool:mail", "tool:zip"} {
 			i, _ := s.Ordinal(capability.ID(kept))
-			if !segment.HasVector("letters", s.Index().Slot(i)) {
+			if !segment.HasVector("letters", ranking.IndexOf(s).Slot(i)) {
 				t.Fatalf("after %d changes %s has lost its vector", n, kept)
 			}
 		}

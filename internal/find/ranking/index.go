@@ -1,68 +1,84 @@
-package catalog
+package ranking
 
 import (
 	"sync"
 	"sync/atomic"
 
 	"ken/capability"
+	"ken/internal/know/catalog"
 	"ken/internal/know/index"
 )
 
-// Indexed is a snapshot made ready for search. A capability that stayed from
+// An Index is the search index of a snapshot. A capability that stayed from
 // one snapshot to the next keeps its slot in the segment, so ordinals, which
 // shift with every insertion, are mapped to slots and back.
-type Indexed struct {
+type Index struct {
 	Segment  *index.Segment
 	slots    []int32 // by ordinal
 	ordinals []int32 // by slot; -1: free
-	entries  []*Entry
+	entries  []*catalog.Entry
+}
+
+// IndexOf returns the search index of a snapshot. The first call makes it, from the
+// index of an earlier snapshot where there is one. The index stays with the snapshot.
+func IndexOf(s *catalog.Snapshot) *Index { return attached(s).of(s.Entries()) }
+
+func attached(s *catalog.Snapshot) *lazyIndex {
+	return s.Attach(func() catalog.Attachment { return &lazyIndex{} }).(*lazyIndex)
 }
 
 // Slot returns the slot of an entry.
-func (x *Indexed) Slot(ordinal int) int { return int(x.slots[ordinal]) }
+func (x *Index) Slot(ordinal int) int { return int(x.slots[ordinal]) }
 
-// Ordinal returns the position in [Snapshot.Entries] of what is in a slot.
-func (x *Indexed) Ordinal(slot int) int { return int(x.ordinals[slot]) }
+// Ordinal returns the position in [catalog.Snapshot.Entries] of what is in a slot.
+func (x *Index) Ordinal(slot int) int { return int(x.ordinals[slot]) }
 
 // An Indexer makes segments, or takes one that was made before from where it
-// is kept. It may be nil.
+// is kept.
 type Indexer interface {
 	Build(list []*capability.Capability) *index.Segment
 }
 
-// indexing makes the index of a snapshot when it is first needed: out of that
+// IndexedBy returns the first attachment of a catalog whose indexes an Indexer makes,
+// for [catalog.Config]. Without one they are made by [index.Build].
+func IndexedBy(i Indexer) catalog.Attachment { return &lazyIndex{indexer: i} }
+
+// lazyIndex makes the index of a snapshot when it is first needed: out of that
 // of an earlier snapshot where there is one.
-type indexing struct {
+type lazyIndex struct {
 	mu      sync.Mutex // held while an index is built; readers of made do not wait
-	made    atomic.Pointer[Indexed]
-	earlier atomic.Pointer[Indexed]
-	making  *indexing // of the snapshot before, which was at it when this one came
-	indexer Indexer
+	made    atomic.Pointer[Index]
+	earlier atomic.Pointer[Index]
+	making  *lazyIndex // of the snapshot before, which was at it when this one came
+	indexer Indexer    // may be nil
 }
 
-// after starts from the index of the snapshot before, which may still be in the
-// making: then it is waited for when this one is needed, and not before.
-func (x *indexing) after(before *indexing) {
-	if made := before.made.Load(); made != nil {
-		x.earlier.Store(made)
-		return
+// Next implements [catalog.Attachment]. What it returns starts from the index of
+// this snapshot, which may still be in the making: then it is waited for when the
+// next one is needed, and not before.
+func (x *lazyIndex) Next() catalog.Attachment {
+	next := &lazyIndex{indexer: x.indexer}
+	if made := x.made.Load(); made != nil {
+		next.earlier.Store(made)
+		return next
 	}
-	if !before.mu.TryLock() {
-		x.making = before
-		return
+	if !x.mu.TryLock() {
+		next.making = x
+		return next
 	}
-	defer before.mu.Unlock()
-	x.earlier.Store(before.latest())
+	defer x.mu.Unlock()
+	next.earlier.Store(x.latest())
+	return next
 }
 
-func (x *indexing) latest() *Indexed {
+func (x *lazyIndex) latest() *Index {
 	if made := x.made.Load(); made != nil {
 		return made
 	}
 	return x.earlier.Load()
 }
 
-func (x *indexing) of(entries []*Entry) *Indexed {
+func (x *lazyIndex) of(entries []*catalog.Entry) *Index {
 	if made := x.made.Load(); made != nil {
 		return made
 	}
@@ -77,7 +93,7 @@ func (x *indexing) of(entries []*Entry) *Indexed {
 		before.mu.Unlock()
 		x.making = nil
 	}
-	var made *Indexed
+	var made *Index
 	if earlier := x.earlier.Load(); earlier != nil && related(earlier.entries, entries) {
 		made = earlier.changed(entries)
 	} else {
@@ -89,14 +105,14 @@ func (x *indexing) of(entries []*Entry) *Indexed {
 }
 
 // replace puts another index of the same entries in place, one with vectors.
-func (x *indexing) replace(was, now *Indexed) bool { return x.made.CompareAndSwap(was, now) }
+func (x *lazyIndex) replace(was, now *Index) bool { return x.made.CompareAndSwap(was, now) }
 
-func indexOf(entries []*Entry, indexer Indexer) *Indexed {
+func indexOf(entries []*catalog.Entry, indexer Indexer) *Index {
 	list := make([]*capability.Capability, len(entries))
 	for i, e := range entries {
 		list[i] = e.Capability
 	}
-	x := &Indexed{entries: entries, slots: make([]int32, len(entries)), ordinals: make([]int32, len(entries))}
+	x := &Index{entries: entries, slots: make([]int32, len(entries)), ordinals: make([]int32, len(entries))}
 	for i := range entries {
 		x.slots[i], x.ordinals[i] = int32(i), int32(i)
 	}
@@ -110,45 +126,16 @@ func indexOf(entries []*Entry, indexer Indexer) *Indexed {
 
 // related reports whether two lists of entries have enough in common for a
 // change to be cheaper than a new index.
-func related(old, now []*Entry) bool {
+func related(old, now []*catalog.Entry) bool {
 	n := 0
 	one := func(int) { n++ }
-	walk(old, now, step{gone: one, added: one, changed: func(_, _ int) { n += 2 }, stayed: func(_, _ int) {}})
+	catalog.Compare(old, now, catalog.Difference{Gone: one, Added: one, Changed: func(_, _ int) { n += 2 }, Stayed: func(_, _ int) {}})
 	return n*4 <= len(now)+16
 }
 
-// A step is what to do about each id of two lists, by its places in them.
-type step struct {
-	gone, added     func(i int)
-	changed, stayed func(i, j int) // the id is the same; the capability another, or the same
-}
-
-// walk compares two lists of entries, both sorted by id.
-func walk(old, now []*Entry, do step) {
-	i, j := 0, 0
-	for i < len(old) || j < len(now) {
-		switch {
-		case j == len(now) || i < len(old) && old[i].ID < now[j].ID:
-			do.gone(i)
-			i++
-		case i == len(old) || now[j].ID < old[i].ID:
-			do.added(j)
-			j++
-		default:
-			if old[i].Capability == now[j].Capability {
-				do.stayed(i, j)
-			} else {
-				do.changed(i, j)
-			}
-			i++
-			j++
-		}
-	}
-}
-
 // changed makes the index of a list of entries out of that of an earlier one.
-func (x *Indexed) changed(entries []*Entry) *Indexed {
-	next := &Indexed{entries: entries, slots: make([]int32, len(entries))}
+func (x *Index) changed(entries []*catalog.Entry) *Index {
+	next := &Index{entries: entries, slots: make([]int32, len(entries))}
 	var removed []int
 	var add []*capability.Capability
 	var where []int
@@ -157,10 +144,10 @@ func (x *Indexed) changed(entries []*Entry) *Indexed {
 		add = append(add, entries[j].Capability)
 		where = append(where, j)
 	}
-	walk(x.entries, entries, step{
-		gone: gone, added: added,
-		changed: func(i, j int) { gone(i); added(j) },
-		stayed:  func(i, j int) { next.slots[j] = x.slots[i] },
+	catalog.Compare(x.entries, entries, catalog.Difference{
+		Gone: gone, Added: added,
+		Changed: func(i, j int) { gone(i); added(j) },
+		Stayed:  func(i, j int) { next.slots[j] = x.slots[i] },
 	})
 	if len(add) == 0 && len(removed) == 0 {
 		next.Segment, next.ordinals = x.Segment, x.ordinals
