@@ -26,7 +26,7 @@ trap 'pg pg_ctl -m immediate -w stop || true; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
 touch "$dir/log" && chmod 666 "$dir/log"
-options="-c listen_addresses= -c unix_socket_directories=$dir -c fsync=off"
+options="-c listen_addresses= -c unix_socket_directories=$dir -c fsync=off -c max_prepared_transactions=4"
 if ! pg initdb -U postgres -A trust -E UTF8 --locale=C --no-sync || ! pg pg_ctl -w -o "$options" start; then
 	cat "$dir/log" >&2
 	exit 1

@@ -164,11 +164,7 @@ func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWor
 	case said.outOfMemory():
 		return capability.Result{}, &memoryError{}
 	case p.verb == verbExecute: // it may have ended while it committed
-		return capability.Result{}, &capability.Error{
-			Kind: capability.Upstream, Op: p.verb, Target: p.connection.Name,
-			Err: fmt.Errorf("the process that ran the statement ended (%v), and whether it took effect is not known", ended),
-			Fix: "look at the rows that it would have changed before you run it again",
-		}
+		return capability.Result{}, &uncertainError{fmt.Errorf("the process that ran the statement ended (%v)", ended)}
 	case ctx.Err() != nil:
 		return capability.Result{}, ctx.Err()
 	}

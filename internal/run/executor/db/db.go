@@ -253,6 +253,15 @@ type readOnlyError struct{ text string }
 
 func (r *readOnlyError) Error() string { return r.text }
 
+// An uncertainError is a change of which nobody knows whether it was made.
+type uncertainError struct{ err error }
+
+func (u *uncertainError) Error() string {
+	return u.err.Error() + ", and whether it took effect is not known"
+}
+
+func (u *uncertainError) Unwrap() error { return u.err }
+
 // settle turns what went wrong into a refusal, or into a failure that a model
 // can read and mend.
 func (p plan) settle(outer, limited context.Context, call capability.Call, err error) (capability.Result, error) {
@@ -262,6 +271,9 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 	}
 	if own, ok := errors.AsType[*capability.Error](err); ok {
 		return capability.Result{}, own
+	}
+	if _, ok := errors.AsType[*uncertainError](err); ok { // however the call ended
+		return fail(capability.Upstream, "", err, "look at the rows that it would have changed before you run it again")
 	}
 	waited, isWait := errors.AsType[*queueError](err)
 	switch {

@@ -27,6 +27,7 @@ type postgres struct{ conn *pgconn.PgConn }
 const (
 	postgresLargestMessage = 32 << 20 // of the server: one row
 	postgresConnect        = 10 * time.Second
+	postgresCommit         = 10 * time.Second
 )
 
 // newPostgres opens a session and begins a transaction, which can only read
@@ -133,6 +134,10 @@ func withoutAddress(err error) error {
 // begin begins the transaction, and refuses a user that it would not hold: one
 // that can run programs or write files on the server, or, in a transaction that
 // only reads, can open another session.
+//
+// A transaction that was prepared (PREPARE TRANSACTION) outlives its session, with
+// its locks, and also one that only reads can be. The server does not prepare a
+// transaction that has exported a snapshot.
 func (p *postgres) begin(ctx context.Context, write bool) error {
 	how := "BEGIN READ ONLY"
 	if write {
@@ -141,7 +146,9 @@ func (p *postgres) begin(ctx context.Context, write bool) error {
 	if err := p.run(ctx, how); err != nil {
 		return err
 	}
-	rows, err := p.texts(ctx, `SELECT coalesce(string_agg(rolname, ', '), '') FROM pg_catalog.pg_roles
+	rows, err := p.texts(ctx, `SELECT coalesce(string_agg(rolname, ', '), ''),
+			CASE WHEN pg_catalog.current_setting('max_prepared_transactions') <> '0' THEN pg_catalog.pg_export_snapshot() END
+		FROM pg_catalog.pg_roles
 		WHERE (rolsuper OR rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')) AND pg_catalog.pg_has_role(session_user, oid, 'MEMBER')`)
 	if err != nil {
 		return err
@@ -184,6 +191,13 @@ func (p *postgres) rights(ctx context.Context) ([]string, error) {
 	}
 	if rows[0][0] == "true" {
 		out = append(out, "The user may create extensions and schemas (CREATE on the database).")
+	}
+	rows, err = p.texts(ctx, `SELECT (EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolreplication AND pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')))::text`)
+	if err != nil {
+		return nil, p.told(err)
+	}
+	if rows[0][0] == "true" {
+		out = append(out, "The user may create replication slots, which stay after a call (REPLICATION).")
 	}
 	rows, err = p.texts(ctx, `SELECT count(*)::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
@@ -257,7 +271,7 @@ func (p *postgres) rows(ctx context.Context, sql string, values []any, into *she
 			continue
 		}
 		for i, v := range r.Values() {
-			row[i] = postgresValue(kinds[i], v)
+			row[i] = postgresValue(kinds[i], v, into.cell)
 		}
 		if full = !into.add(row); full && early {
 			return 0, nil // close cancels the rest
@@ -324,10 +338,20 @@ const (
 	oidJSONB   = 3802
 )
 
-// postgresValue reads what the server wrote as text.
-func postgresValue(kind uint32, raw []byte) any {
-	if raw == nil {
+// postgresValue reads what the server wrote as text. Of a long value it copies
+// nothing: no more than most bytes of it are shown.
+func postgresValue(kind uint32, raw []byte, most int) any {
+	switch {
+	case raw == nil:
 		return nil
+	case kind == oidBytea && len(raw) > 2*most+len(`\x`):
+		head := make([]byte, most)
+		if n, err := hex.Decode(head, raw[len(`\x`):len(`\x`)+2*most]); err == nil {
+			return long{head: head[:n], whole: len(raw)/2 - 1}
+		}
+		fallthrough
+	case len(raw) > most:
+		return long{head: raw[:most], whole: len(raw), isText: true}
 	}
 	text := string(raw)
 	switch kind {
@@ -369,12 +393,25 @@ func (p *postgres) execute(ctx context.Context, sql string, values []any, into *
 		err = &readOnlyError{"the statement ended the transaction that it was to run in"}
 	}
 	if err == nil {
-		err = p.run(ctx, "COMMIT")
+		err = ctx.Err() // whose caller has gone by now wants no change
 	}
 	if err != nil {
 		return 0, p.told(err)
 	}
-	return changed, nil
+	return changed, p.commit(ctx)
+}
+
+// commit commits. It is not cut short when the call's time is over: then nobody
+// would know whether the change was made. Without an answer it is not known
+// either, and the error says so.
+func (p *postgres) commit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postgresCommit)
+	defer cancel()
+	err := p.run(ctx, "COMMIT")
+	if refused, ok := errors.AsType[*pgconn.PgError](err); err == nil || ok && refused.Severity == "ERROR" {
+		return p.told(err) // such as a constraint that is checked at the end
+	}
+	return &uncertainError{fmt.Errorf("the connection was lost while the change was committed (%w)", withoutAddress(err))}
 }
 
 // told marks what the server refused as such, and keeps of its words those that

@@ -1,13 +1,18 @@
 package db
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -284,6 +289,10 @@ func TestPostgresCheck(t *testing.T) {
 	if got := check(); len(got) != 0 {
 		t.Errorf("of a user who may only read: %q", got)
 	}
+	admin("ALTER ROLE " + name + "_reader REPLICATION")
+	if got := strings.Join(check(), "; "); !strings.Contains(got, "may create replication slots") {
+		t.Errorf("of one with REPLICATION: %s", got)
+	}
 	u.User = url.User("postgres")
 	c.URL = u.String()
 	if out, err := Check(t.Context(), c, noSecret); err == nil || !strings.Contains(err.Error(), "ordinary user") {
@@ -312,6 +321,143 @@ func TestPostgresExecute(t *testing.T) {
 	}
 	if got := admin("SELECT count(*) FROM orders"); got != "1" {
 		t.Errorf("there are %s orders", got)
+	}
+}
+
+// TestPostgresPrepared: no call leaves a transaction behind.
+func TestPostgresPrepared(t *testing.T) {
+	c, admin := cluster(t)
+	if admin("SHOW max_prepared_transactions") == "0" {
+		t.Skip("this server prepares no transactions: set max_prepared_transactions")
+	}
+	c.Write = true
+	e := rig(t, []Connection{c})
+	for _, tool := range []string{"tool:db_crm_query", "tool:db_crm_execute"} {
+		for _, sql := range []string{"PREPARE TRANSACTION 'left'", "; /* a */ PREPARE TRANSACTION 'left'"} {
+			if r, err := e.Invoke(t.Context(), executortest.Call(tool, object{"sql": sql})); err == nil && !r.Failed {
+				t.Errorf("%s %s was run: %s", tool, sql, text(r))
+			}
+		}
+	}
+	if n := admin("SELECT count(*) FROM pg_prepared_xacts"); n != "0" {
+		admin("ROLLBACK PREPARED 'left'")
+		t.Errorf("%s transactions are left", n)
+	}
+	if got := text(do(t, e, "tool:db_crm_query", object{"sql": "SELECT 7 AS n"})); !strings.Contains(got, "| 7 |") {
+		t.Errorf("query = %s", got)
+	}
+}
+
+// lossy stands between Ken and a server. It passes everything on until the client
+// commits; then it passes on that too, waits for the answer, and hangs up.
+func lossy(t *testing.T, c Connection) Connection {
+	t.Helper()
+	u := mustURL(t, c.URL)
+	server := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
+	dir, err := os.MkdirTemp("", "pg") // a short path: the socket's name has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	pass := func(client net.Conn) {
+		defer client.Close()
+		to, err := net.Dial("unix", server)
+		if err != nil {
+			return
+		}
+		defer to.Close()
+		var committing atomic.Bool
+		go func() {
+			b := make([]byte, 64<<10)
+			for {
+				n, err := client.Read(b)
+				if bytes.Contains(b[:n], []byte("COMMIT")) {
+					committing.Store(true)
+				}
+				if _, failed := to.Write(b[:n]); err != nil || failed != nil {
+					return
+				}
+			}
+		}()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := to.Read(b)
+			if err != nil || committing.Load() {
+				return
+			}
+			if _, err := client.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go pass(client)
+		}
+	}()
+	u.RawQuery = url.Values{"host": {dir}}.Encode()
+	c.URL = u.String()
+	return c
+}
+
+// TestPostgresCommitLost: where the connection breaks while a change is
+// committed, the error does not say that it failed, because it may have happened.
+func TestPostgresCommitLost(t *testing.T) {
+	c, admin := cluster(t)
+	admin("SET search_path TO " + strings.TrimPrefix(mustURL(t, c.URL).Path, "/"))
+	c.Write = true
+	e := rig(t, []Connection{lossy(t, c)})
+	r, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_execute", object{"sql": "UPDATE customers SET name = 'Eve' WHERE id = 1"}))
+	if kind(err) != capability.Upstream || !strings.Contains(fmt.Sprint(err), "whether it took effect is not known") {
+		t.Errorf("execute = %+v %v", r, err)
+	}
+	if got := admin("SELECT name FROM customers WHERE id = 1"); got != "Eve" {
+		t.Errorf("the name is %s: the test is wrong", got)
+	}
+
+	// What the server refuses when it commits was certainly not done.
+	e = rig(t, []Connection{c})
+	admin("ALTER TABLE orders ALTER CONSTRAINT orders_customer_fkey DEFERRABLE INITIALLY DEFERRED")
+	if r := do(t, e, "tool:db_crm_execute", object{"sql": "INSERT INTO orders VALUES (9, 77)"}); !r.Failed || !strings.Contains(text(r), "violates foreign key") {
+		t.Errorf("a constraint that is checked at the end = %+v", r)
+	}
+}
+
+// TestPostgresLongValues needs no server: what is not shown of a long value is not
+// copied either. A row may have 32 MiB, and many statements run at once.
+func TestPostgresLongValues(t *testing.T) {
+	const size, most = 8 << 20, 4 << 10
+	for name, v := range map[string]struct {
+		kind uint32
+		unit string
+	}{
+		"text": {25, "a"}, "no UTF-8": {25, "\xe9"}, "JSON": {oidJSON, "1"}, "bytes": {oidBytea, "ff"}, "bytes, escaped": {oidBytea, "a\\"},
+	} {
+		raw := []byte(strings.Repeat(v.unit, size/len(v.unit)))
+		if name == "bytes" {
+			raw = append([]byte(`\x`), raw...)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		cut := 0
+		shown := plainText(postgresValue(v.kind, raw, most), most, &cut)
+		encoded := appendJSON(nil, postgresValue(v.kind, raw, most), most, &cut)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > size/8 || cut != 2 {
+			t.Errorf("%s: %d bytes for a value of %d, cut %d", name, used, len(raw), cut)
+		}
+		if len(shown) > 3*most+100 || !json.Valid(encoded) {
+			t.Errorf("%s: shown as %d bytes; %.100s", name, len(shown), encoded)
+		}
 	}
 }
 
