@@ -122,3 +122,65 @@ func GitLooks(argv []string) bool {
 	}
 	return false
 }
+
+// GitDestroys reports whether a git command is known to discard work: changes
+// that were not committed, commits that no branch would hold, or branches and
+// tags, here or at a remote.
+func GitDestroys(argv []string) bool {
+	if slices.ContainsFunc(argv[1:], func(a string) bool { return a == "clean" || a == "-D" || gitLong(a, "--force", "--hard", "--delete") }) {
+		return true
+	}
+	at, _ := GitCommand(argv)
+	if at < 0 {
+		return false
+	}
+	args := argv[at+1:]
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(words, a) || gitLong(a, words...) })
+	}
+	letters := func(any string) bool { // also in a cluster
+		return slices.ContainsFunc(args, func(a string) bool {
+			return len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:], any)
+		})
+	}
+	switch argv[at] {
+	case "push": // +branch forces, :branch deletes
+		return letters("fd") || has("--mirror", "--prune") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "+") || strings.HasPrefix(a, ":") })
+	case "checkout":
+		return letters("fB") || has("--", ".", "--pathspec-from-file")
+	case "switch":
+		return letters("fC") || has("--discard-changes", "--force-create")
+	case "restore": // --staged alone changes the index and no file
+		return !letters("S") && !has("--staged") || letters("W") || has("--worktree")
+	case "reset":
+		return has("--merge", "--keep")
+	case "rm":
+		return !has("--cached")
+	case "stash":
+		return has("drop", "clear")
+	case "branch":
+		return letters("dfMC")
+	case "tag":
+		return letters("df")
+	case "worktree", "remote", "notes", "submodule":
+		return has("remove", "rm", "prune", "deinit")
+	case "reflog":
+		return has("expire", "delete")
+	case "update-ref":
+		return letters("d") || has("--stdin")
+	case "gc":
+		return has("--prune")
+	case "prune", "filter-branch", "filter-repo":
+		return true
+	}
+	return false
+}
+
+// gitLong reports whether an argument is one of the long options: whole, with a
+// value or another ending, or shortened, as git accepts it.
+func gitLong(arg string, options ...string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	return len(name) > len("--x") && strings.HasPrefix(name, "--") && slices.ContainsFunc(options, func(o string) bool {
+		return len(o) > 2 && strings.HasPrefix(o, "--") && (strings.HasPrefix(name, o) || strings.HasPrefix(o, name))
+	})
+}

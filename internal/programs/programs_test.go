@@ -107,6 +107,77 @@ func TestGitLooks(t *testing.T) {
 	}
 }
 
+// TestGitDestroys: what discards work is known by subcommand, option and
+// refspec, also shortened and in a cluster.
+func TestGitDestroys(t *testing.T) {
+	for line, want := range map[string]bool{
+		"git":                               false,
+		"git status":                        false,
+		"git push":                          false,
+		"git push -u origin main":           false,
+		"git push --follow-tags":            false,
+		"git push --force":                  true,
+		"git push --forc":                   true,
+		"git push --force-with-lease=main":  true,
+		"git push -uf origin main":          true,
+		"git push origin +main":             true,
+		"git push origin :main":             true,
+		"git push origin -d main":           true,
+		"git push --mirror":                 true,
+		"git push --prune origin":           true,
+		"git checkout main":                 false,
+		"git checkout --track origin/main":  false,
+		"git checkout -b main":              false,
+		"git checkout -- a.txt":             true,
+		"git checkout .":                    true,
+		"git checkout -f main":              true,
+		"git checkout -B main origin/main":  true,
+		"git -C sub checkout -- .":          true,
+		"git switch main":                   false,
+		"git switch --discard main":         true,
+		"git switch -C main":                true,
+		"git restore a.txt":                 true,
+		"git restore --staged a.txt":        false,
+		"git restore -SW a.txt":             true,
+		"git reset":                         false,
+		"git reset --soft HEAD~1":           false,
+		"git reset --hard":                  true,
+		"git reset --har":                   true,
+		"git reset --merge":                 true,
+		"git rm a.txt":                      true,
+		"git rm --cached a.txt":             false,
+		"git stash":                         false,
+		"git stash drop":                    true,
+		"git stash clear":                   true,
+		"git branch -a":                     false,
+		"git branch new":                    false,
+		"git branch -d old":                 true,
+		"git branch -D old":                 true,
+		"git branch -f main HEAD~3":         true,
+		"git tag v1":                        false,
+		"git tag -d v1":                     true,
+		"git worktree remove w":             true,
+		"git worktree list":                 false,
+		"git remote rm origin":              true,
+		"git remote -v":                     false,
+		"git reflog":                        false,
+		"git reflog expire --expire=now":    true,
+		"git gc":                            false,
+		"git gc --prune=now":                true,
+		"git update-ref -d refs/heads/main": true,
+		"git clean -n":                      true,
+		"git filter-branch --all":           true,
+		"git commit -m fix":                 false,
+		"git commit --fixup=abc":            false,
+		"git fetch --all":                   false,
+		"git log --format=%h":               false,
+	} {
+		if got := GitDestroys(strings.Fields(line)); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}
+
 func TestStarted(t *testing.T) {
 	for line, want := range map[string]string{
 		"timeout 5 ls -l":         "ls -l",

@@ -250,9 +250,7 @@ func destroysItself(argv []string) bool {
 	case "rm", "rmdir", "shred", "dd", "mkfs", "truncate", "unlink", "wipefs", "fdisk", "parted":
 		return true
 	case "git":
-		return slices.ContainsFunc(argv[1:], func(a string) bool {
-			return a == "--force" || a == "-f" || a == "--hard" || a == "clean" || a == "--delete" || a == "-D" || strings.HasPrefix(a, "--force-with-lease")
-		})
+		return programs.GitDestroys(argv)
 	case "find":
 		return slices.Contains(argv, "-delete")
 	}
