@@ -73,8 +73,18 @@ func (a *App) openDesk() (*approval.Desk, error) {
 			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
 		Approvers: a.Settings.Approval.Approvers,
+		Folder:    resolved(a.Places.Workspace),
 		Redact:    func(_, value string) string { return a.Redactor.Redact(value) },
 	})
+}
+
+// resolved returns a folder's name without symbolic links, so that a link which
+// leads elsewhere later is another folder.
+func resolved(folder string) string {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		return real
+	}
+	return folder
 }
 
 func (a *App) openTrail() (*audit.Log, error) {

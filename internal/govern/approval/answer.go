@@ -11,8 +11,8 @@ import (
 // A Scope says how far an answer reaches.
 type Scope string
 
-// The scopes. Each is bound to tenant, principal, capability, its hash and the
-// action; Once also to the digest, and Once and Session to the session.
+// The scopes. Each is bound to tenant, principal, workspace, capability, its hash
+// and the action; Once also to the digest, and Once and Session to the session.
 const (
 	Once    Scope = "once"    // the very call, one time, within the desk's OnceFor
 	Session Scope = "session" // within the desk's SessionFor

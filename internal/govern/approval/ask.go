@@ -14,8 +14,8 @@ import (
 )
 
 // Ask puts a question on the desk and gives its ticket. The same call of the
-// same principal and session, asked again while the question is open, gets the
-// same ticket, from any process.
+// same principal, session and workspace, asked again while the question is open,
+// gets the same ticket, from any process.
 //
 // The ticket that comes back need not be pending: it is denied where a person
 // said not to be asked again in this session, and granted where a person has
@@ -44,7 +44,7 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 	fail := func(format string, args ...any) (Ticket, error) {
 		return Ticket{}, &capability.Error{Kind: capability.Invalid, Op: "request approval of", Target: string(q.Call.Target), Err: fmt.Errorf(format, args...)}
 	}
-	q.Call.Answers, q.Call.Live = nil, nil
+	q.Call.Answers, q.Call.Live, q.Folder = nil, nil, d.conf.Folder
 	digest, err := q.Call.Digest()
 	switch {
 	case err != nil:
@@ -90,7 +90,7 @@ func (d *Desk) again(ctx context.Context, t *Ticket, id string) (Ticket, bool, e
 	if errors.Is(err, ErrNoTicket) {
 		return Ticket{}, false, nil
 	}
-	same := err == nil && old.Digest == t.Digest
+	same := err == nil && old.Digest == t.Digest && old.Question.Folder == t.Question.Folder
 	return old, err != nil || same && (old.State == Denied || old.State == Expired), err
 }
 

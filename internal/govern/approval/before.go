@@ -129,6 +129,7 @@ func (d *Desk) differences(old, new *Question) []Difference {
 			c.found = append(c.found, Difference{"the file " + f.Path, fmt.Sprintf("%.12s", old.Files[i].SHA256), fmt.Sprintf("%.12s", f.SHA256)})
 		}
 	}
+	c.text("folder", old.Folder, new.Folder)
 	c.text("intent", old.Call.Intent, new.Call.Intent)
 	c.text("mode", old.Call.Mode, new.Call.Mode)
 	if old.Call.CapabilityHash != new.Call.CapabilityHash {

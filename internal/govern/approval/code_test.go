@@ -177,3 +177,40 @@ always tool: every call of tool:git push with any arguments, in every session, f
 		t.Errorf("a prefix that is not offered: %v", err)
 	}
 }
+
+// TestPrefixCoversItsFiles: a command with the same beginning that runs another
+// file, because it starts in another folder, is not covered, and is not settled
+// along.
+func TestPrefixCoversItsFiles(t *testing.T) {
+	d, c := fresh(t)
+	in := func(dir string, argv ...string) started {
+		j := startOf("d1", argv...)
+		j.call.Code = "code of " + dir
+		j.files = []policy.File{{Name: "/bin/sh", Path: "/bin/sh", SHA256: "d0"}, {Name: dir + "/build.sh", Path: dir + "/build.sh", SHA256: "digest in " + dir}}
+		return j
+	}
+	here, there := in("/ws", "./build.sh"), in("/ws/sub", "./build.sh")
+	first, err := d.Ask(ctx, here.question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := d.Ask(ctx, there.question())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Settle(ctx, first.ID, approval.Answer{By: ann, Effect: approval.Yes, Scope: approval.Always, Covers: approval.CoverPrefix}); err != nil {
+		t.Fatal(err)
+	}
+	if more := in("/ws", "./build.sh", "more"); !here.covered(t, d, c.Now()) || !more.covered(t, d, c.Now()) {
+		t.Error("the approved command is not covered")
+	}
+	if there.covered(t, d, c.Now()) {
+		t.Error("a script in another folder is covered")
+	}
+	if other, err = d.Get(ctx, other.ID); err != nil || other.State != approval.Pending {
+		t.Errorf("the other command's request: %v %v", other.State, err)
+	}
+	if again, err := d.Ask(ctx, there.question()); err != nil || again.State != approval.Pending {
+		t.Errorf("asked again: %v %v", again.State, err)
+	}
+}

@@ -26,6 +26,10 @@ type Config struct {
 	// Without any, everybody answers for himself alone.
 	Approvers []string
 
+	// Folder is the workspace of the calls that are asked about here, absolute and
+	// without symbolic links. A grant holds in the workspace of its call only.
+	Folder string
+
 	// Redact takes secrets out of a value that is shown in a [Difference]; name
 	// is the member or the argument before it. Without it no values are shown
 	// there.

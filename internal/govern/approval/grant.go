@@ -28,6 +28,7 @@ type Grant struct {
 	Action     string        `json:"action,omitempty"`
 	Digest     string        `json:"digest,omitempty"`
 	Session    string        `json:"session,omitempty"`
+	Folder     string        `json:"folder,omitempty"` // the workspace in which it holds
 	Until      time.Time     `json:"until,omitzero"`
 
 	// Covers says which calls are covered: the one of Exact, those that begin
@@ -37,7 +38,8 @@ type Grant struct {
 	Prefix []string `json:"prefix,omitempty"`
 
 	// Files are the programs and scripts of the approved call. A call in which
-	// one of them has changed is not covered.
+	// one of them has changed is not covered. With a Prefix, neither is a call
+	// that runs others.
 	Files []policy.File `json:"files,omitempty"`
 
 	// Call is the approved call in one line, for people.
@@ -58,7 +60,7 @@ type Grant struct {
 func newGrant(t *Ticket, subject string, d *Desk) Grant {
 	c, a := &t.Question.Call, t.Answer
 	g := Grant{
-		Covers: a.covers(), Files: t.Question.Files,
+		Covers: a.covers(), Files: t.Question.Files, Folder: t.Question.Folder,
 		ID: grantID(t.ID, subject), Scope: a.Scope, Tenant: c.Principal.Tenant, Principal: c.Principal.ID,
 		Capability: c.Target, Hash: c.CapabilityHash, Action: c.Action, Ticket: t.ID, By: a.By.ID, At: a.At, Note: a.Note,
 	}
@@ -116,8 +118,8 @@ func (g *Grant) over(now time.Time, last latest) bool {
 // the person is asked again.
 func (g *Grant) covers(q *Question, digest string) bool {
 	c := &q.Call
-	return g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) &&
-		(g.Exact == "" || g.Exact == Exact(*c)) && (len(g.Prefix) == 0 || slices.Equal(g.Prefix, q.Prefix)) && g.sameFiles(q.Files)
+	return g.Folder == q.Folder && g.fits(c.Principal, c.Target, c.CapabilityHash, c.Action, c.Session, digest) &&
+		(g.Exact == "" || g.Exact == Exact(*c)) && (len(g.Prefix) == 0 || slices.Equal(g.Prefix, q.Prefix) && policy.NewFile(g.Files, q.Files) == nil) && g.sameFiles(q.Files)
 }
 
 // sameFiles reports whether no file of the approved call has changed. A grant
@@ -157,9 +159,13 @@ func decodeGrant(item store.Item) (Grant, error) {
 }
 
 // grant decodes a grant. An old grant for every session that has no end gets
-// the end of a new one.
+// the end of a new one, and one that does not say in which workspace it was given
+// has ended.
 func (d *Desk) grant(item store.Item) (Grant, error) {
 	g, err := decodeGrant(item)
+	if err == nil && g.Folder == "" && d.conf.Folder != "" {
+		g.Lapsed = true
+	}
 	if err == nil && g.Scope == Always && g.Until.IsZero() {
 		g.Until = g.At.Add(d.times().AlwaysFor)
 	}
@@ -232,7 +238,8 @@ func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
 // Grants returns the grants that can bear on a request, for its field Grants. Of
 // the request it reads principal, capability with hash, action, session and
 // digest. A grant that was used, revoked or is over at the moment of the call,
-// or was for another text of the capability, is not among them.
+// or was for another text of the capability or in another workspace, is not
+// among them.
 func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, error) {
 	if q.Principal.ID == "" || q.Capability.ID == "" || q.Capability.Hash == "" {
 		return nil, nil
@@ -253,7 +260,7 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 		switch {
 		case g.over(now, last):
 			d.expireGrant(ctx, subject, *g)
-		case g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest):
+		case g.Folder == d.conf.Folder && g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest):
 			out = append(out, g.policy())
 		}
 	}
@@ -431,7 +438,7 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, q *Question, subject st
 	}
 	for i := range held {
 		g := &held[i]
-		if g.Action != c.Action || g.over(now, last) || len(endings) == mostVoid {
+		if g.Action != c.Action || g.Folder != q.Folder || g.over(now, last) || len(endings) == mostVoid {
 			continue
 		}
 		why := g.voided(q)

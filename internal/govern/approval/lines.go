@@ -38,6 +38,7 @@ func (t Ticket) Lines() []Line {
 	}
 	add("capability", string(c.Target))
 	add("action", c.Action)
+	add("folder", q.Folder)
 	if t.Before != nil {
 		add("again", t.Before.Reason())
 		for _, one := range t.Before.Differences {
@@ -155,7 +156,7 @@ func quoteArgument(s string) string {
 func (t Ticket) ConsentLines() []Line {
 	var out []Line
 	all := t.Lines()
-	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
+	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "folder", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
 		for _, l := range all {
 			if l.Name == name {
 				out = append(out, l)

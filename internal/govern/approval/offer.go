@@ -30,7 +30,7 @@ func offers(q *Question, times Times) []Offer {
 		if q.Call.Session != "" {
 			list = append(list, Offer{Session, c, calls, calls + ", in this session", examples})
 		}
-		list = append(list, Offer{Always, c, calls, fmt.Sprintf("%s, in every session, for %s", calls, days(times.AlwaysFor)), examples})
+		list = append(list, Offer{Always, c, calls, fmt.Sprintf("%s, in every session%s, for %s", calls, inFolder(" ", q.Folder), days(times.AlwaysFor)), examples})
 	}
 	add(CoverCall, "this exact call", nil)
 	if len(q.Prefix) > 0 {
@@ -38,6 +38,14 @@ func offers(q *Question, times Times) []Offer {
 	}
 	add(CoverTool, "every call of "+subject(q)+" with any arguments", anyCall(q))
 	return list
+}
+
+// inFolder names the only folder in which a grant holds, after a separator.
+func inFolder(sep, folder string) string {
+	if folder == "" {
+		return ""
+	}
+	return sep + "in " + folder
 }
 
 func subject(q *Question) string {
@@ -92,16 +100,16 @@ func days(d time.Duration) string {
 
 // Text returns one line that says what a grant covers.
 func (g *Grant) Text() string {
-	about := strings.TrimSpace(string(g.Capability) + " " + g.Action)
+	about, where := strings.TrimSpace(string(g.Capability)+" "+g.Action), inFolder(", ", g.Folder)
 	switch g.Covers {
 	case CoverCall:
-		return "this exact call of " + about
+		return "this exact call of " + about + where
 	case CoverPrefix:
-		return "commands of " + about + " that begin with " + CommandLine(g.Prefix)
+		return "commands of " + about + " that begin with " + CommandLine(g.Prefix) + where
 	case CoverTool:
-		return "every call of " + about + " with any arguments"
+		return "every call of " + about + " with any arguments" + where
 	}
-	return "one call of " + about
+	return "one call of " + about + where
 }
 
 // Examples returns calls that a grant covers, or none for an old grant.

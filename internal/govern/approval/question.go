@@ -16,6 +16,9 @@ type Question struct {
 	// Call is what will be made. Answers and Live are not kept.
 	Call capability.Call `json:"call"`
 
+	// Folder is the workspace that the call is made in. The desk sets it.
+	Folder string `json:"folder,omitempty"`
+
 	// Argv is the process that will be started, Command the line that a shell
 	// will read; both are empty for calls that start none.
 	Argv    []string `json:"argv,omitempty"`

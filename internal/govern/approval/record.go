@@ -123,7 +123,11 @@ const (
 func ticketKey(id string) string { return ticketPrefix + id }
 func openKey(t *Ticket) string {
 	c := &t.Question.Call
-	return openPrefix + subjectOf(c.Principal, c.Target) + "/" + fingerprint(t.Digest, c.Session)
+	about := []string{t.Digest, c.Session}
+	if t.Question.Folder != "" { // tickets of before have none
+		about = append(about, t.Question.Folder)
+	}
+	return openPrefix + subjectOf(c.Principal, c.Target) + "/" + fingerprint(about...)
 }
 func kinKey(t *Ticket) string {
 	return fmt.Sprintf("approval/kin/%s/%016x-%s", kinOf(&t.Question.Call), math.MaxInt64-t.Answer.At.UnixMicro(), t.ID)

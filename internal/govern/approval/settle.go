@@ -125,8 +125,8 @@ func (d *Desk) close(ctx context.Context, b *store.Batch, t *Ticket) error {
 }
 
 // settleAlong settles the other open tickets that an answer covers: those of
-// the same capability, text and action, and for a session of that session, whose
-// rules are content with such an answer. The answer is on disk by now, and moved
+// the same capability, text, action and workspace, and for a session of that
+// session, whose rules are content with such an answer. The answer is on disk by now, and moved
 // the mark, so every ticket that does not know of it is already there to be
 // found. One that cannot be settled here stays open and can be answered by
 // itself, so errors change nothing for the caller.
@@ -152,7 +152,8 @@ func (d *Desk) settleAlong(ctx context.Context, first *Ticket) {
 
 func sameMatter(first, t *Ticket) bool {
 	a, b := &first.Question.Call, &t.Question.Call
-	if a.Principal.ID != b.Principal.ID || a.Principal.Tenant != b.Principal.Tenant || a.Target != b.Target || a.Action != b.Action {
+	if a.Principal.ID != b.Principal.ID || a.Principal.Tenant != b.Principal.Tenant || a.Target != b.Target || a.Action != b.Action ||
+		first.Question.Folder != t.Question.Folder {
 		return false
 	}
 	if first.Answer.Scope == Session && a.Session != b.Session {
@@ -169,7 +170,7 @@ func sameMatter(first, t *Ticket) bool {
 	case CoverCall:
 		return Exact(*a) == Exact(*b)
 	case CoverPrefix:
-		return slices.Equal(first.Question.Prefix, t.Question.Prefix)
+		return slices.Equal(first.Question.Prefix, t.Question.Prefix) && policy.NewFile(first.Question.Files, t.Question.Files) == nil
 	}
 	return len(first.Question.Files) > 0 || len(t.Question.Files) == 0
 }

@@ -251,6 +251,17 @@ func ChangedFile(approved, files []File) *File {
 	return nil
 }
 
+// NewFile returns the first of files that is not in approved, or nil. Commands
+// with the same beginning run other files in another folder.
+func NewFile(approved, files []File) *File {
+	for i, f := range files {
+		if !slices.Contains(approved, f) {
+			return &files[i]
+		}
+	}
+	return nil
+}
+
 // A Viewer is a class of principals: all who see the same capabilities.
 type Viewer struct {
 	Principal capability.Principal
@@ -283,7 +294,7 @@ type Grant struct {
 
 	// Files are those that the approved call ran. A call in which one of them
 	// has changed is not covered, and neither is a call that runs files if the
-	// grant lists none.
+	// grant lists none, or other files if the grant has a Prefix.
 	Files []File
 }
 
@@ -298,7 +309,7 @@ func (g *Grant) covers(q *Request, scope Scope) bool {
 		g.Digest != "" && g.Digest != q.Digest,
 		g.Session != "" && g.Session != q.Session,
 		g.Exact != "" && g.Exact != q.Exact,
-		len(g.Prefix) > 0 && !begins(g.Prefix, &q.Facts),
+		len(g.Prefix) > 0 && (!begins(g.Prefix, &q.Facts) || NewFile(g.Files, q.Files) != nil),
 		len(g.Files) == 0 && len(q.Files) > 0 && g.Digest == "" || ChangedFile(g.Files, q.Files) != nil,
 		!g.Until.IsZero() && (q.Time.IsZero() || !q.Time.Before(g.Until)):
 		return false
