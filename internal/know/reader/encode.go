@@ -6,6 +6,8 @@ import (
 	"ken/internal/know/embed"
 )
 
+// Products that are added to something are converted to float32 first: the
+// compiler may otherwise round the two together, and does so on some processors.
 const (
 	headSize    = 32  // numbers of an attention head
 	special     = 2   // [CLS] before a text and [SEP] after it
@@ -167,10 +169,15 @@ func exp(x float32) float32 {
 	if x < -80 {
 		return 0
 	}
-	x *= math.Log2E
+	x = float32(x * math.Log2E)
 	whole := float32(int32(x - 0.5)) // towards zero, so the nearest
-	f := (x - whole) * math.Ln2
-	p := 1 + f*(1+f*(1./2+f*(1./6+f*(1./24+f*(1./120+f*(1./720))))))
+	f := float32((x - whole) * math.Ln2)
+	p := 1./120 + float32(f*(1./720))
+	p = 1./24 + float32(f*p)
+	p = 1./6 + float32(f*p)
+	p = 1./2 + float32(f*p)
+	p = 1 + float32(f*p)
+	p = 1 + float32(f*p)
 	return p * math.Float32frombits(uint32(int32(whole)+127)<<23)
 }
 
@@ -206,12 +213,12 @@ func (n *norm) apply(x []float32) {
 	mean := sum / float32(len(x))
 	var squares float32
 	for _, v := range x {
-		squares += (v - mean) * (v - mean)
+		squares += float32((v - mean) * (v - mean))
 	}
 	factor := float32(1 / math.Sqrt(float64(squares)/float64(len(x))+normEps))
 	w, b := n.weight[:len(x)], n.bias[:len(x)]
 	for i, v := range x {
-		x[i] = (v-mean)*factor*w[i] + b[i]
+		x[i] = float32((v-mean)*factor*w[i]) + b[i]
 	}
 }
 

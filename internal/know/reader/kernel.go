@@ -32,7 +32,8 @@ type activation int
 
 const (
 	unsignedBytes activation = iota // plus 128
-	words                           // of 16 bits
+	signedBytes
+	words // of 16 bits
 )
 
 // size returns the bytes of one number.

@@ -2,8 +2,14 @@ package reader
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +98,51 @@ func TestClassesAgree(t *testing.T) {
 	}
 }
 
+// golden is the hash of the vectors of goldenTexts.
+const golden = "1f714eb4c2838c502c9250588703da6a756de6531f87cee92fc8911cc9104012"
+
+var goldenTexts = []string{
+	"", "a", "send an email", "which of my pull requests wait for a review", "Où est la bibliothèque?",
+	"gmail send message. Sends an e-mail to recipients. Parameters: to, subject, body.", strings.Repeat("list files of a folder ", 40),
+}
+
+// TestGoldenVectors: the vectors are the same on every processor, bit for bit.
+func TestGoldenVectors(t *testing.T) {
+	for _, m := range supported(t) {
+		sum := sha256.New()
+		for _, text := range goldenTexts {
+			_ = binary.Write(sum, binary.LittleEndian, m.Append(nil, text))
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)); got != golden {
+			t.Errorf("%s: the vectors hash to %s, want %s", m.Kernels(), got, golden)
+		}
+	}
+}
+
+// TestSoakSameBitsOnARM64 runs the tests of the kernels as a program for another
+// processor.
+func TestSoakSameBitsOnARM64(t *testing.T) {
+	const emulator, tests = "qemu-aarch64-static", "TestGoldenVectors|TestLinear|TestGelu|TestAppendAgain"
+	if testing.Short() {
+		t.Skip("soak: an emulator is slow")
+	}
+	if runtime.GOARCH == "arm64" {
+		t.Skip("cannot here: this is that processor")
+	}
+	if _, err := exec.LookPath(emulator); err != nil {
+		t.Skip("cannot here: " + emulator + " is not installed (Debian has it in qemu-user-static)")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-exec", emulator, "-run", "^("+tests+")$", "-v", ".")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go test for arm64: %v\n%s", err, out)
+	}
+	if got := strings.Count(string(out), "--- PASS: "); got != 4 || strings.Contains(string(out), "SKIP") {
+		t.Errorf("go test for arm64 passed %d tests, want 4:\n%s", got, out)
+	}
+}
+
 // TestAppendAgain: a text has the same vector whatever was read before it.
 func TestAppendAgain(t *testing.T) {
 	for _, m := range supported(t) {
@@ -156,6 +207,8 @@ func TestLinear(t *testing.T) {
 					switch at := i*in + j; k.activation {
 					case unsignedBytes:
 						packed[at] = byte(v + 128)
+					case signedBytes:
+						packed[at] = byte(v)
 					case words:
 						*(*int16)(unsafe.Pointer(&packed[2*at])) = int16(v)
 					}
