@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,12 +65,24 @@ func BenchmarkTokens(b *testing.B) {
 }
 
 // buildKen builds the program and says where it is.
-func buildKen(b *testing.B) string {
+func buildKen(b *testing.B, flags ...string) string {
 	program := filepath.Join(b.TempDir(), "ken")
-	if out, err := exec.Command("go", "build", "-o", program, "ken/cmd/ken").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", program, "ken/cmd/ken"})...).CombinedOutput(); err != nil {
 		b.Fatalf("build ken: %v\n%s", err, out)
 	}
 	return program
+}
+
+// BenchmarkBinary reports how large the program is without symbols, both models
+// in it.
+func BenchmarkBinary(b *testing.B) {
+	for b.Loop() {
+		info, err := os.Stat(buildKen(b, "-trimpath", "-ldflags=-s -w"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(info.Size())/1e6, "MB")
+	}
 }
 
 // BenchmarkStart runs a command that asks nothing of the catalog, a new process

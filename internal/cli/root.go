@@ -37,9 +37,16 @@ func newRoot(c *environment) *cobra.Command {
 		}
 		return fmt.Errorf("unknown command %q%s", given[0], meant(cmd, given[0]))
 	})
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.Version = app.Version()
-	root.SetVersionTemplate("ken {{.Version}}\n")
+	// The flag is no version of cobra's with a template: one template makes the
+	// linker keep every method of the program, which is megabytes.
+	version := root.Flags().BoolP("version", "v", false, "version for ken")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			c.out.Linef("ken %s", app.Version())
+			return nil
+		}
+		return cmd.Help()
+	}
 	root.AddCommand(
 		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newPolicy(c), newSecret(c), newToken(c),
 		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c),
