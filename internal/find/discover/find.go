@@ -197,6 +197,9 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	answer := s.view.Search(asked, candidates, keep)
 	answer = t.trusted(answer, func(keep ranking.Keep) ranking.Answer { return s.view.Search(asked, candidates, keep) })
 	t.sel.Fit, t.sel.Found = answer.Fit, len(answer.Hits)
+	if own := t.finder.vectors.embedder == nil || t.finder.vectors.local; own && answer.Unread && answer.Fit < t.cfg.LowConfidence {
+		t.sel.Degraded = append(t.sel.Degraded, unread)
+	}
 	t.sel.EmbedUS += answer.Embedding.Microseconds()
 	t.hits, t.ordinals = answer.Hits, make([]int, len(answer.Hits))
 	scored := make([]graph.Scored, len(answer.Hits))
@@ -212,6 +215,11 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 	t.sel.GraphUS = time.Since(start).Microseconds()
 	return answer, t.byTrust(ranked)
 }
+
+// unread is told about a message that the models inside the program cannot read,
+// where words have not found it either.
+const unread = "the message does not seem to be in English, and the models inside Ken read nothing else: words alone were compared. " +
+	"To find by meaning in other languages, set discovery.embeddingModelId and discovery.embeddingUrl to a multilingual embedding model"
 
 // hit returns the hit of an entry; the zero Hit where it is none.
 func (t *turn) hit(ordinal int) ranking.Hit {

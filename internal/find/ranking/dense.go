@@ -93,7 +93,7 @@ func (c *channel) compare(v *View, of *candidate) (cos, near float32, ok bool) {
 // the program's own model cannot read the message, the embedder's stands in for
 // it.
 func (s *searcher) similar(v *View, q Query, keep Keep) {
-	s.compared, s.read, s.embedding = false, false, 0
+	s.compared, s.read, s.unread, s.embedding = false, false, false, 0
 	own := s.meaning(v, q)
 	first, second := &s.own, (*channel)(nil)
 	switch {
@@ -102,6 +102,7 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 			second = &s.embedder
 		}
 	case len(q.Vector) > 0 && !q.English && first.open(v, q.Vector, true):
+		s.unread = false
 	default:
 		return
 	}

@@ -12,7 +12,11 @@ import (
 // meaning returns the vector of a query by the model of the view; nil where that
 // cannot read it.
 func (s *searcher) meaning(v *View, q Query) []float32 {
-	if v.model == nil || s.asked.foreign || !index.MostlyASCII(q.Text) {
+	if v.model == nil {
+		return nil
+	}
+	if s.asked.foreign || !index.MostlyASCII(q.Text) {
+		s.unread = len(s.asked.terms) > 0 // a smiley is of no language
 		return nil
 	}
 	text := ends(q.Text)

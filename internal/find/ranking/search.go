@@ -17,6 +17,11 @@ type Answer struct {
 	Fit  float64
 	Hits []Hit // best first
 
+	// Unread says that no model could read the message, as it is in another
+	// language than theirs: words alone were compared. It is false where the
+	// segments have no model.
+	Unread bool
+
 	// Embedding is the time that the vectors of the message, of its clauses
 	// and of its words took to make.
 	Embedding time.Duration
@@ -80,6 +85,7 @@ type searcher struct {
 	embedder  channel
 	compared  bool          // they had a say
 	read      bool          // those of an embedder had one, too
+	unread    bool          // the message is in a language that no model at hand reads
 	embedding time.Duration // that the message's took
 	vector    []float32
 	codes     []uint64 // of these
@@ -110,7 +116,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 // answer returns the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
 	t := s.confidence(v)
-	a := Answer{Fit: t.fit, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
+	a := Answer{Fit: t.fit, Unread: s.unread, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
 	words := make([]string, 0, 8*cap(a.Hits))
 	best := float32(0)
 	for i := range cap(a.Hits) {
