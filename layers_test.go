@@ -101,6 +101,7 @@ var layers = []layer{
 	{"internal/find/tune", words + ground + "internal/config internal/find/..."},
 	{"internal/find/vectors", words + ground + "internal/config internal/know/... internal/find/ranking"},
 	{"internal/find/eval", words + ground + "internal/know/... internal/find/..."},
+	{"internal/find/checkup", words + ground + "internal/know/index internal/find/eval internal/find/outcome"},
 
 	// Run: from a call to its effect.
 	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
@@ -156,7 +157,7 @@ var layers = []layer{
 	{"internal/app", all},
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
 	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
-	{"internal/cli/evalreport", "internal/cli/output internal/find/eval"},
+	{"internal/cli/evalreport", "internal/cli/output internal/find/eval internal/find/checkup"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},

@@ -14,6 +14,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/evalreport"
 	"ken/internal/cli/output"
+	"ken/internal/find/checkup"
 	"ken/internal/find/eval"
 	"ken/internal/know/catalog"
 )
@@ -34,14 +35,17 @@ func newEval(env *environment) *cobra.Command {
 	c := &evalCommand{env}
 	var call evalCall
 	cmd := &cobra.Command{
-		Use:   "eval --queries FILE [--corpus PATH] [--compare A.yaml B.yaml]",
+		Use:   "eval [--queries FILE] [--corpus PATH] [--compare A.yaml B.yaml]",
 		Short: "Measure how well and how fast capabilities are found",
-		Long: "Runs every query of a labelled set. Reports how often the right capabilities were found and how\n" +
+		Long: "Without --queries it examines your catalog: it asks for each capability in the words of its own\n" +
+			"description, and reports which are taken for each other and which descriptions to improve.\n\n" +
+			"With --queries it runs every query of a labelled set. Reports how often the right capabilities were found and how\n" +
 			"high they ranked, how often nothing was shown, how accurate the scores are, and the time.\n\n" +
 			`Queries are rows {"id","query","gold":["id",…]}; an empty gold list means that nothing should be` + "\n" +
 			"shown. A gold id that is not in the catalog counts as not found. Scores and rates are 0–100. With\n" +
 			"--compare the same queries run under two configurations; the difference has its 95% interval.",
-		Example: "  ken eval --corpus tools.jsonl --queries queries.jsonl --queries out-of-scope.jsonl\n" +
+		Example: "  ken eval\n" +
+			"  ken eval --corpus tools.jsonl --queries queries.jsonl --queries out-of-scope.jsonl\n" +
 			"  ken eval --corpus tools.jsonl --queries queries.jsonl --compare today.yaml tomorrow.yaml",
 		Args: args(func(_ *cobra.Command, given []string) error { return call.check(c.configFile, given) }),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -54,15 +58,15 @@ func newEval(env *environment) *cobra.Command {
 	flags.StringArrayVar(&call.queries, "queries", nil, "labelled queries: a .jsonl `file` or - (repeatable)")
 	flags.StringVar(&call.compare, "compare", "", "compare this configuration `file` (A) with the next argument (B)")
 	flags.BoolVar(&call.baseline, "baseline", false, "compare with plain BM25 over the same catalog")
-	flags.IntVar(&call.misses, "misses", 0, "list the `n` worst queries")
+	flags.IntVar(&call.misses, "misses", 0, "list the `n` worst queries; without --queries, n of each list instead of 10")
 	return cmd
 }
 
 // check refuses calls that mean nothing.
 func (call evalCall) check(configFile string, given []string) error {
 	switch {
-	case len(call.queries) == 0:
-		return errors.New("--queries is missing; it names the labelled queries")
+	case len(call.queries) == 0 && (call.compare != "" || call.baseline):
+		return errors.New("--queries is missing; it names the labelled queries to compare with")
 	case call.misses < 0:
 		return fmt.Errorf("--misses %d is less than none", call.misses)
 	case call.compare == "" && len(given) > 0:
@@ -80,6 +84,9 @@ func (call evalCall) check(configFile string, given []string) error {
 }
 
 func (c *evalCommand) eval(cmd *cobra.Command, call evalCall, given []string) error {
+	if len(call.queries) == 0 {
+		return c.checkup(cmd, call)
+	}
 	queries, problems, err := c.readQueries(call.queries)
 	if err != nil {
 		return err
@@ -103,6 +110,31 @@ func (c *evalCommand) eval(cmd *cobra.Command, call evalCall, given []string) er
 	c.report().Misses(m.Misses)
 	return nil
 }
+
+// checkup examines the catalog without labelled queries.
+func (c *evalCommand) checkup(cmd *cobra.Command, call evalCall) (err error) {
+	ctx := cmd.Context()
+	a, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	c.mention(cmd, a)
+	a.Vectors.Wait(ctx)
+	corpus, _ := findable(a)
+	r, err := checkup.Run(ctx, a.Ranker(), corpus, a.Door.Mistaken(time.Now().Add(-checkupSpan)))
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(r)
+	}
+	c.report().Checkup(r, call.misses)
+	return nil
+}
+
+// checkupSpan is how far back the outcome log is read.
+const checkupSpan = 90 * 24 * time.Hour
 
 // report returns what prints the results.
 func (c *evalCommand) report() evalreport.Writer { return evalreport.Writer{Out: c.out, Err: c.err} }

@@ -67,6 +67,16 @@ func (d *Door) Insights(cfg outcome.InsightsConfig) outcome.Overview {
 	return outcome.Insights(r.log.Events(cfg.Since.Add(-time.Hour)), cfg)
 }
 
+// Mistaken returns the tools that were shown first since a time while others were
+// called instead.
+func (d *Door) Mistaken(since time.Time) []outcome.Mistaken {
+	r := d.cfg.Recorder
+	if r == nil || r.open() == nil {
+		return nil
+	}
+	return outcome.MistakenFor(r.log.Events(since))
+}
+
 // replayed reads events once, to be gone through several times.
 func replayed(events iter.Seq2[outcome.Event, error]) iter.Seq2[outcome.Event, error] {
 	type read struct {

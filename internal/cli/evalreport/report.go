@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/internal/cli/output"
+	"ken/internal/find/checkup"
 	"ken/internal/find/eval"
 )
 
@@ -168,4 +169,51 @@ func signed(m eval.Mean) string {
 		return "–"
 	}
 	return fmt.Sprintf("%+.2f", float64(m))
+}
+
+// Checkup prints what the examination of a catalog showed: the first n of each
+// list, ten where n is 0.
+func (w Writer) Checkup(r checkup.Report, n int) {
+	if n == 0 {
+		n = MaxProblems
+	}
+	share := func(k int) string {
+		if r.Requests == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f%%", 100*float64(k)/float64(r.Requests))
+	}
+	w.fact("asked", fmt.Sprintf("%s for %s, made of their descriptions", output.Plural(r.Requests, "request"), output.Plural(r.Capabilities, "capability")))
+	w.fact("found first", share(r.First))
+	w.fact("first three", share(r.Three))
+	w.fact("not shown", share(r.Empty))
+	if len(r.Confusable) > 0 {
+		w.Out.Linef("\n%s", w.Out.Style(output.Bold, "taken for each other"))
+		rows := [][]string{{"asked for", "first instead", "requests", "turns", "words of its own"}}
+		for _, p := range r.Confusable[:min(n, len(r.Confusable))] {
+			rows = append(rows, []string{string(p.ID), string(p.With), fmt.Sprintf("%d of %d", p.Lost, p.Of), fmt.Sprint(p.Turns), strings.Join(p.Only, ", ")})
+		}
+		w.Out.Table([]output.Column{{Style: output.Green}, {Style: output.Yellow}, {}, {}, {Grow: true, Style: output.Dim}}, rows)
+		w.more(len(r.Confusable)-n, "pair")
+	}
+	if len(r.Improve) > 0 {
+		w.Out.Linef("\n%s", w.Out.Style(output.Bold, "descriptions to improve"))
+		for _, a := range r.Improve[:min(n, len(r.Improve))] {
+			w.Out.Linef("%s", w.Out.Style(output.Green, output.Line(string(a.ID))))
+			for _, how := range a.How {
+				w.Out.Linef("  %s", output.Line(how))
+			}
+		}
+		w.more(len(r.Improve)-n, "description")
+	}
+	if len(r.Confusable)+len(r.Improve) == 0 {
+		w.Out.Linef("\nEvery capability is told from the others by its description.")
+	}
+}
+
+// more says how many are not printed.
+func (w Writer) more(n int, what string) {
+	if n > 0 {
+		w.Out.Linef("%s", w.Out.Style(output.Dim, output.Plural(n, what)+" more; --json has them all"))
+	}
 }
