@@ -19,14 +19,6 @@ import (
 	"ken/internal/spelling"
 )
 
-// longestEmbedding is how long one answer waits for an embedding service to make
-// the vectors of a catalog. What it made is kept for the next.
-const longestEmbedding = 30 * time.Second
-
-// longestReading is the same for the second reader inside the program: without
-// it the first one answers.
-const longestReading = time.Second
-
 // A discoverCall is what the flags of ken discover say.
 type discoverCall struct {
 	query   door.Query
@@ -64,13 +56,7 @@ func newDiscover(env *environment) *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		patience := longestEmbedding
-		if a.Vectors.Local() {
-			patience = longestReading
-		}
-		waiting, cancel := context.WithTimeout(ctx, patience)
-		a.Vectors.Wait(waiting)
-		cancel()
+		a.Vectors.WaitBriefly(ctx)
 		found, err := a.Door.Find(ctx, a.View(), q)
 		switch {
 		case err != nil:

@@ -49,6 +49,16 @@ func Embed(ctx context.Context, c *catalog.Catalog, e llm.Embedder) error {
 	}
 }
 
+// TextsWithout returns what an embedder would read of the capabilities of the
+// latest snapshot that have no vector of it.
+func (c *Catalog) TextsWithout(e llm.Embedder) (texts []string) {
+	x := c.Snapshot().Index()
+	for _, slot := range x.missing(e.Model()) {
+		texts = append(texts, textFor(e, x.Segment.At(slot)))
+	}
+	return texts
+}
+
 // textFor is what an embedder reads of a capability: one that was trained on
 // texts of a certain shape says which.
 func textFor(e llm.Embedder, c *capability.Capability) string {

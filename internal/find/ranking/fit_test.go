@@ -192,6 +192,7 @@ const (
 	seen                // the one that is shipped
 	unseenTwice         // unseen, and a second reader that was trained without the set
 	seenTwice           // seen, and the second reader that is shipped
+	seenInGo            // the same, with the vectors that the program makes, in 8 bits
 )
 
 const mostQueries = 1200 // of one set
@@ -214,11 +215,16 @@ func readSet(t *testing.T, dir string, by student) *fitSet {
 	}
 	var model *embed.Model
 	if by != nobody {
-		model = studentOf(t, s.name, by == seen || by == seenTwice)
+		model = studentOf(t, s.name, by != unseen && by != unseenTwice)
 	}
 	segment := index.BuildWith(model, caps)
-	if by == unseenTwice || by == seenTwice {
-		segment, s.read = withReader(t, segment, s.name, by == seenTwice)
+	switch by {
+	case unseenTwice:
+		segment, s.read = withReader(t, segment, s.name, splitOf(s.name))
+	case seenTwice:
+		segment, s.read = withReader(t, segment, s.name, "full")
+	case seenInGo:
+		segment, s.read = withReader(t, segment, s.name, "go")
 	}
 	s.view = NewView(Part{Segment: segment})
 	s.queries = indextest.ReadRows(t, filepath.Join(dir, "queries.jsonl"))
@@ -231,51 +237,61 @@ func readSet(t *testing.T, dir string, by student) *fitSet {
 	return s
 }
 
+// splitOf names the reader that was trained without the family of a set.
+func splitOf(set string) string {
+	if fold := slices.IndexFunc(folds, func(sets []string) bool { return slices.Contains(sets, set) }); fold >= 0 {
+		return fmt.Sprintf("fold%d", fold)
+	}
+	return "full"
+}
+
 // withReader gives the capabilities of a set the second reader's vectors, and
 // returns those of all messages.
-func withReader(t *testing.T, s *index.Segment, set string, seen bool) (*index.Segment, map[string][]float32) {
+func withReader(t *testing.T, s *index.Segment, set, split string) (*index.Segment, map[string][]float32) {
 	t.Helper()
-	split := "full"
-	if fold := slices.IndexFunc(folds, func(sets []string) bool { return slices.Contains(sets, set) }); fold >= 0 && !seen {
-		split = fmt.Sprintf("fold%d", fold)
+	docs, messages := readVectors(t, split)
+	of := map[int][]float32{}
+	for slot := range s.Len() {
+		of[slot] = docs[set+"/"+string(s.At(slot).ID)]
 	}
+	s, err := s.WithVectors("reader", readerDims, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, messages
+}
+
+const readerDims = 384 // numbers of the second reader's vectors
+
+// readVectors reads the vectors of the second reader: of capabilities, by set and
+// id, and of messages.
+func readVectors(t *testing.T, split string) (docs, messages map[string][]float32) {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(*readers, "vectors-"+split+".i8"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const dims, size = 384, 384 + 4
-	next := func() []float32 {
+	docs, messages = map[string][]float32{}, map[string][]float32{}
+	const dims, size = readerDims, readerDims + 4
+	for _, r := range indextest.ReadRows(t, filepath.Join(*readers, "texts.jsonl")) {
 		if len(data) < size {
 			t.Fatalf("vectors-%s.i8 has too few vectors; it was made of other sets", split)
 		}
-		out := make([]float32, dims)
-		for i := range out {
-			out[i] = float32(int8(data[i])) * math.Float32frombits(binary.LittleEndian.Uint32(data[dims:]))
+		v := make([]float32, dims)
+		for i := range v {
+			v[i] = float32(int8(data[i])) * math.Float32frombits(binary.LittleEndian.Uint32(data[dims:]))
 		}
 		data = data[size:]
-		return out
-	}
-	slots := map[string]int{}
-	for slot := range s.Len() {
-		slots[string(s.At(slot).ID)] = slot
-	}
-	messages, of := map[string][]float32{}, map[int][]float32{}
-	for _, r := range indextest.ReadRows(t, filepath.Join(*readers, "texts.jsonl")) {
-		switch v := next(); {
-		case r.Query != "":
+		if r.Query != "" {
 			messages[r.Query] = v
-		case r.Set == set:
-			of[slots[r.ID]] = v
+		} else {
+			docs[r.Set+"/"+r.ID] = v
 		}
 	}
 	if len(data) > 0 {
 		t.Fatalf("vectors-%s.i8 has %d bytes too many; it was made of other sets", split, len(data))
 	}
-	s, err = s.WithVectors("reader", dims, of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, messages
+	return docs, messages
 }
 
 // look searches and leaves the searcher with its candidates in order.

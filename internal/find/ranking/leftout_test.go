@@ -67,6 +67,33 @@ func TestLeftOut(t *testing.T) {
 	means(1, len(devSets), "dev")
 }
 
+// TestReaderInGo compares the vectors that the program makes, in 8 bits, with
+// those of training, by the weights that are shipped. TestWriteVectors of
+// package vectors makes the former. It is a tool: training/NOTES.md has its
+// table.
+func TestReaderInGo(t *testing.T) {
+	if !*leftOut {
+		t.Skip("soak: compares vectors of training; run with -leftout -students -readers")
+	}
+	dir := trainingSets(t)
+	fmt.Println("| set | floating point | in 8 bits | difference | 95 % of resamplings |\n|---|---|---|---|---|")
+	compare := func(dir, what string, sets []string) {
+		var sums [2]float64
+		for _, name := range sets {
+			var gains [2][]float64
+			for i, by := range []student{seenTwice, seenInGo} {
+				gains[i] = gainsOf(readSet(t, filepath.Join(dir, name), by))
+				sums[i] += average(gains[i]) / float64(len(sets))
+			}
+			low, high := interval(gains[0], gains[1])
+			fmt.Printf("| %s | %.2f | %.2f | %+.2f | %+.2f to %+.2f |\n", name, average(gains[0]), average(gains[1]), average(gains[1])-average(gains[0]), low, high)
+		}
+		fmt.Printf("| mean of the %s sets | %.2f | %.2f | %+.2f | |\n", what, sums[0], sums[1], sums[1]-sums[0])
+	}
+	compare(filepath.Join(dir, "..", "dev"), "dev", devSets)
+	compare(dir, "training", trainSets)
+}
+
 // sameFold reports whether two sets are of one family, and are left out together.
 func sameFold(a, b string) bool {
 	return slices.ContainsFunc(folds, func(sets []string) bool { return slices.Contains(sets, a) && slices.Contains(sets, b) })

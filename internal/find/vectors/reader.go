@@ -3,6 +3,7 @@ package vectors
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/know/embed/remote"
@@ -11,14 +12,15 @@ import (
 )
 
 // secondReader is the second reader as an llm.Embedder. It reads English, so a
-// text in another script has the zero vector, which is like nothing else.
-type secondReader struct{ model *reader.Model }
+// text in another script has the zero vector, which is like nothing else. The
+// weights are not touched before the first text.
+type secondReader struct{}
 
 // Model names the weights.
-func (r secondReader) Model() string { return r.model.Model() }
+func (secondReader) Model() string { return reader.Builtin().Model() }
 
 // Dimensions is the length of every vector.
-func (r secondReader) Dimensions() int { return r.model.Dimensions() }
+func (secondReader) Dimensions() int { return reader.Builtin().Dimensions() }
 
 // Embed returns one vector per text.
 func (r secondReader) Embed(ctx context.Context, texts []string) ([][]float32, error) {
@@ -27,11 +29,12 @@ func (r secondReader) Embed(ctx context.Context, texts []string) ([][]float32, e
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !index.MostlyASCII(text) {
-			vectors[i] = make([]float32, r.Dimensions())
+		vectors[i] = make([]float32, 0, r.Dimensions())
+		if text == "" || !index.MostlyASCII(text) {
+			vectors[i] = vectors[i][:r.Dimensions()]
 			continue
 		}
-		vectors[i] = r.model.Append(make([]float32, 0, r.Dimensions()), text)
+		vectors[i] = reader.Builtin().Append(vectors[i], text)
 	}
 	return vectors, nil
 }
@@ -54,11 +57,77 @@ func (r messageReader) Embed(ctx context.Context, texts []string) ([][]float32, 
 	return r.secondReader.Embed(ctx, short)
 }
 
-// capabilityReader is the second reader for capabilities, whose vectors are kept.
-type capabilityReader struct{ *remote.Cache }
+// lowReader is the second reader at a low priority.
+type lowReader struct{ secondReader }
+
+// Embed returns one vector per text. Their thread ends with them: it cannot have
+// its priority back.
+func (r lowReader) Embed(ctx context.Context, texts []string) (vectors [][]float32, err error) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		lowPriority()
+		vectors, err = r.secondReader.Embed(ctx, texts)
+	})
+	done.Wait()
+	return vectors, err
+}
+
+// capabilityReader is the second reader for capabilities. The vectors of those
+// that come with Ken are part of the program, others are kept in a file.
+type capabilityReader struct {
+	secondReader
+	kept func() *remote.Cache
+}
+
+func newCapabilityReader(dir string) capabilityReader {
+	return capabilityReader{kept: sync.OnceValue(func() *remote.Cache { return remote.NewCache(lowReader{}, dir) })}
+}
+
+// Embed returns one vector per text.
+func (r capabilityReader) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	var ask []string
+	var at []int
+	for i, text := range texts {
+		switch v := starterVector(text); {
+		case v != nil:
+			vectors[i] = v
+		case text == "":
+			vectors[i] = make([]float32, r.Dimensions())
+		default:
+			ask, at = append(ask, text), append(at, i)
+		}
+	}
+	if len(ask) == 0 {
+		return vectors, ctx.Err()
+	}
+	got, err := r.kept().Embed(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range got {
+		vectors[at[i]] = v
+	}
+	return vectors, nil
+}
+
+// unread counts the texts whose vectors are neither in the program nor in the
+// file.
+func (r capabilityReader) unread(texts []string) int {
+	var ask []string
+	for _, text := range texts {
+		if text != "" && starterVector(text) == nil {
+			ask = append(ask, text)
+		}
+	}
+	if len(ask) == 0 {
+		return 0
+	}
+	return r.kept().Missing(ask)
+}
 
 // DocumentText is what the reader reads of a capability: a text of the shape
-// that it was trained on.
+// that it was trained on, empty where it cannot read any.
 func (capabilityReader) DocumentText(c *capability.Capability) string {
 	d, ok := index.DocumentOf(c)
 	if !ok {

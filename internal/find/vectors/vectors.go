@@ -65,9 +65,9 @@ func New(cfg Config) (*Keeper, error) {
 				"set discovery.embeddingModelId to one of its models, or remove discovery.embeddingUrl")
 		}
 		if d.EmbeddingModelID == "" && d.Reader == config.ReaderAuto && reader.Supported() {
-			r := secondReader{reader.Builtin()}
-			cache := remote.NewCache(r, cfg.Dir)
-			k.messages, k.capabilities, k.trouble, k.local = messageReader{r}, capabilityReader{cache}, cache.Trouble, true
+			r := newCapabilityReader(cfg.Dir)
+			k.messages, k.capabilities, k.local = messageReader{}, r, true
+			k.trouble = func() error { return r.kept().Trouble() }
 		}
 		return k, nil
 	case d.EmbeddingURL == "":
@@ -132,9 +132,6 @@ func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 	go func() {
 		defer close(done)
 		defer first()
-		if k.local {
-			lowPriority()
-		}
 		for version := uint64(0); ; {
 			s, err := k.cfg.Catalog().Next(ctx, version)
 			if err != nil {
@@ -163,10 +160,8 @@ func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 	return tried
 }
 
-// Wait waits until the embedding service, where there is one, has made the
-// vectors of all capabilities or has failed, at most until ctx ends. A command
-// that answers once calls it first; a program that keeps running finds by words
-// meanwhile.
+// Wait waits until the embedder, where there is one, has made the vectors of all
+// capabilities or has failed, at most until ctx ends.
 func (k *Keeper) Wait(ctx context.Context) {
 	tried := k.Start()
 	if tried == nil {
@@ -176,6 +171,28 @@ func (k *Keeper) Wait(ctx context.Context) {
 	case <-tried:
 	case <-ctx.Done():
 	}
+}
+
+const (
+	// longestWait is how long one answer waits for an embedding service to make
+	// the vectors of a catalog. What it made is kept for the next.
+	longestWait = 30 * time.Second
+
+	// mostReadAtOnce is how many capabilities the second reader reads for one
+	// answer: those of a second. More are left to programs that keep running.
+	mostReadAtOnce = 32
+)
+
+// WaitBriefly is Wait for a command that answers once. An embedding service has
+// some time. The second reader is waited for only if it has read almost all
+// capabilities before: until then the small model answers.
+func (k *Keeper) WaitBriefly(ctx context.Context) {
+	if r, ok := k.capabilities.(capabilityReader); ok && r.unread(k.cfg.Catalog().TextsWithout(r)) > mostReadAtOnce {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	k.Wait(ctx)
 }
 
 // Check says what finds capabilities by meaning, or why nothing does. A

@@ -155,6 +155,19 @@ func (c *Cache) embed(ctx context.Context, texts []string) (vectors [][]float32,
 	return vectors, true, nil
 }
 
+// Missing counts the texts whose vectors are not kept. It asks for none.
+func (c *Cache) Missing(texts []string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fetch(nil) // what others added
+	for _, text := range texts {
+		if _, ok := c.scan.places[keyOf(c.model, text)]; !ok {
+			n++
+		}
+	}
+	return n
+}
+
 // missing returns the texts that have no vector, each once.
 func missing(texts []string, keys []textKey, have map[textKey][]float32) (ask []string, asked []textKey) {
 	seen := map[textKey]bool{}
