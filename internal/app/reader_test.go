@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"ken/internal/find/ranking"
 	"ken/internal/know/index"
 	second "ken/internal/know/reader"
 )
@@ -68,7 +69,7 @@ func TestStarterVectors(t *testing.T) {
 	}
 	a.Vectors.WaitBriefly(t.Context())
 	all := len(a.Catalog.Snapshot().Entries())
-	if model, n := a.Catalog.Snapshot().Index().Segment.Vectors(); model != m.Model() || n != all {
+	if model, n := ranking.IndexOf(a.Catalog.Snapshot()).Segment.Vectors(); model != m.Model() || n != all {
 		t.Errorf("%d of %d capabilities have vectors of %s, want all of %s", n, all, model, m.Model())
 	}
 	if files, err := os.ReadDir(filepath.Join(a.Places.Cache, "vectors")); err == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/internal/door"
+	"ken/internal/find/ranking"
 	"ken/internal/know/embed/remote"
 	"ken/internal/know/index"
 	second "ken/internal/know/reader"
@@ -67,7 +68,7 @@ func BenchmarkReading(b *testing.B) {
 		start = time.Now()
 		a.Vectors.Wait(b.Context())
 		b.ReportMetric(float64(time.Since(start).Microseconds())/1e3, "kept-ms")
-		if _, n := a.Catalog.Snapshot().Index().Segment.Vectors(); n != len(a.Catalog.Snapshot().Entries()) {
+		if _, n := ranking.IndexOf(a.Catalog.Snapshot()).Segment.Vectors(); n != len(a.Catalog.Snapshot().Entries()) {
 			b.Fatalf("%d of %d capabilities have vectors", n, len(a.Catalog.Snapshot().Entries()))
 		}
 	}
@@ -88,7 +89,7 @@ func openToRead(b *testing.B, corpus []byte) *App {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { a.Close() })
-	a.Catalog.Snapshot().Index()
+	ranking.IndexOf(a.Catalog.Snapshot())
 	if _, err := a.Door.Find(b.Context(), a.View(), door.Query{Text: "hello"}); err != nil {
 		b.Fatal(err)
 	}

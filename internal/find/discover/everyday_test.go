@@ -117,7 +117,7 @@ func everydayWith(t *testing.T, parts Parts) {
 		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
 	})
 	if parts.Embedder != nil {
-		if err := c.Embed(t.Context(), parts.Embedder); err != nil {
+		if err := ranking.Embed(t.Context(), c, parts.Embedder); err != nil {
 			t.Fatal(err)
 		}
 	}

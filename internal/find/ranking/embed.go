@@ -50,9 +50,9 @@ func Embed(ctx context.Context, c *catalog.Catalog, e llm.Embedder) error {
 }
 
 // TextsWithout returns what an embedder would read of the capabilities of the
-// latest snapshot that have no vector of it.
-func (c *Catalog) TextsWithout(e llm.Embedder) (texts []string) {
-	x := c.Snapshot().Index()
+// latest snapshot of a catalog that have no vector of it.
+func TextsWithout(c *catalog.Catalog, e llm.Embedder) (texts []string) {
+	x := IndexOf(c.Snapshot())
 	for _, slot := range x.missing(e.Model()) {
 		texts = append(texts, textFor(e, x.Segment.At(slot)))
 	}

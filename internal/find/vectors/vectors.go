@@ -187,7 +187,7 @@ const (
 // some time. The second reader is waited for only if it has read almost all
 // capabilities before: until then the small model answers.
 func (k *Keeper) WaitBriefly(ctx context.Context) {
-	if r, ok := k.capabilities.(capabilityReader); ok && r.unread(k.cfg.Catalog().TextsWithout(r)) > mostReadAtOnce {
+	if r, ok := k.capabilities.(capabilityReader); ok && r.unread(ranking.TextsWithout(k.cfg.Catalog(), r)) > mostReadAtOnce {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
