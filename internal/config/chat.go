@@ -214,7 +214,7 @@ func chatSettings() []setting[Config] {
 			func(c *Config) *[]Hook { return &c.Hooks }, hooks()),
 		entry("trace.otlp", "Where OpenTelemetry spans are sent, such as http://127.0.0.1:4318; empty: nowhere.",
 			func(c *Config) *string { return &c.Trace.OTLP }, text(checkOTLP)),
-		entry("trace.orchestration", "The folder .orchestration, where there is one: its scopes narrow calls, and agent_trace.jsonl is written (auto), or not (off).",
+		entry("trace.orchestration", "If the folder .orchestration exists, auto limits calls to its scopes and writes agent_trace.jsonl; off ignores it.",
 			func(c *Config) *Orchestration { return &c.Trace.Orchestration }, word(OrchestrationAuto, OrchestrationOff)),
 	}
 }

@@ -17,9 +17,9 @@ type Experiment struct {
 
 func experimentSettings() []setting[Config] {
 	return []setting[Config]{
-		entry("experiment.name", "A name for the comparison of this configuration, for half of the sessions, with that of config.",
+		entry("experiment.name", "A name for the experiment. Half of the sessions use this configuration, the other half experiment.config.",
 			func(c *Config) *string { return &c.Experiment.Name }, text(nil)),
-		entry("experiment.config", "The ken.yaml of the other half. Nothing is compared while one of the two is empty.",
+		entry("experiment.config", "The ken.yaml for the other half of the sessions. The experiment runs only if both keys are set.",
 			func(c *Config) *string { return &c.Experiment.Config }, path()),
 	}
 }

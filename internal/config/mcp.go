@@ -144,11 +144,11 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *PinRule { return &c.MCP.New }, word(PinQuarantine, PinAccept)),
 		entry("mcp.changed", "A tool that differs from what was accepted: quarantine or accept.",
 			func(c *Config) *PinRule { return &c.MCP.Changed }, word(PinQuarantine, PinAccept)),
-		entry("mcp.trustHints", "Names of servers whose hints are believed, as in readOnlyHint: a tool that only reads needs no approval. Hints that a tool's name or arguments contradict are not.",
+		entry("mcp.trustHints", "Names of servers whose hints are believed, as in readOnlyHint: a tool that only reads needs no approval. A hint that the tool's name or arguments contradict is not believed.",
 			func(c *Config) *[]string { return &c.MCP.TrustHints }, texts("names of servers", nil, nil).fixed()),
 		entry("mcp.idle", "Stop a server after this time without calls; 0s: never.",
 			func(c *Config) *time.Duration { return &c.MCP.Idle }, duration(0, 365*day, noMoreOrEver)),
-		entry("mcp.maxTools", "How many tools are read of one server's list, and how many prompts, resources and templates; the rest is cut and reported.",
+		entry("mcp.maxTools", "Maximum tools, prompts, resources and templates that are read from one server's lists; the rest is cut and reported.",
 			func(c *Config) *int { return &c.MCP.MaxTools }, whole(1, 100_000)),
 	}
 }

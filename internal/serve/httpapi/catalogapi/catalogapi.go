@@ -78,14 +78,14 @@ func (s *server) catalogRoutes() []wire.Route {
 		Method: "GET", Path: "/api/v1/catalog/{id...}", Name: "showCapability", Group: group, Summary: "One capability with its schema and text",
 		Answer: Description{}, Serve: s.show,
 	}, {
-		Method: "GET", Path: "/api/v1/why/{id...}", Name: "whyCapability", Group: group, Summary: "Where a capability stands, why it can or cannot be seen, and what it relates to",
+		Method: "GET", Path: "/api/v1/why/{id...}", Name: "whyCapability", Group: group, Summary: "Where a capability comes from, why it can or cannot be seen, and what it relates to",
 		Answer: Why{}, Serve: s.why,
 	}, {
 		Method: "GET", Path: "/api/v1/lint", Name: "lintCatalog", Group: group, Summary: "What is wrong in the catalog and how to fix it",
 		Answer: Lint{}, Serve: s.lint,
 	}, {
-		Method: "GET", Path: "/api/v1/changes", Name: "waitForChanges", Group: group, Summary: "Wait until the catalog is newer than a version; 204 when nothing changed in 50 s",
-		Query:  []wire.Param{{Name: "after", Type: wire.Whole, About: "the version you have, as stats.indexVersion gives it"}},
+		Method: "GET", Path: "/api/v1/changes", Name: "waitForChanges", Group: group, Summary: "Wait until the catalog is newer than a version; 204 if nothing changed within 50 s",
+		Query:  []wire.Param{{Name: "after", Type: wire.Whole, About: "the version you have (stats.indexVersion)"}},
 		Answer: Changed{}, Patience: waiting + 5*time.Second, Serve: s.changes,
 	}, {
 		Method: "GET", Path: "/api/v1/graph", Name: "drawGraph", Group: group, Summary: "Capabilities and how they relate, in columns",
@@ -96,33 +96,33 @@ func (s *server) catalogRoutes() []wire.Route {
 func (s *server) findRoutes() []wire.Route {
 	const group = "find"
 	return []wire.Route{{
-		Method: "GET", Path: "/api/v1/search", Name: "searchCatalog", Group: group, Summary: "Capabilities as they are typed for, with counts for filters",
+		Method: "GET", Path: "/api/v1/search", Name: "searchCatalog", Group: group, Summary: "Search while typing: matching capabilities, with counts for filters",
 		Query: []wire.Param{
-			{Name: "q", About: "what is typed; empty lists all by name"},
-			{Name: "kind", Many: true, About: "one of these kinds"},
-			{Name: "category", About: "this category"},
-			{Name: "state", About: "this state", Words: []string{"active", "quarantined"}},
-			{Name: "available", Type: wire.Yes, About: "true: what can be used here; false: what cannot"},
-			{Name: "limit", Type: wire.Whole, About: "how many; 50, and at most 200"},
-			{Name: "after", About: "next of the page before"},
+			{Name: "q", About: "the text typed so far; empty: all capabilities by name"},
+			{Name: "kind", Many: true, About: "only these kinds"},
+			{Name: "category", About: "only this category"},
+			{Name: "state", About: "only this state", Words: []string{"active", "quarantined"}},
+			{Name: "available", Type: wire.Yes, About: "true: only available capabilities; false: only unavailable ones"},
+			{Name: "limit", Type: wire.Whole, About: "maximum number of hits, up to 200; default: 50"},
+			{Name: "after", About: "the member next of the previous page"},
 		},
 		Answer: SearchAnswer{}, Serve: s.search,
 	}, {
-		Method: "GET", Path: "/api/v1/examples", Name: "examples", Group: group, Summary: "A few things that could be asked for here, of different categories",
-		Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "how many; 3, and at most 50"}},
+		Method: "GET", Path: "/api/v1/examples", Name: "examples", Group: group, Summary: "A few example messages of different categories",
+		Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "maximum number, up to 50; default: 3"}},
 		Answer: Examples{}, Serve: s.examples,
 	}, {
 		Method: "GET", Path: "/api/v1/discover", Name: "discover", Group: group, Summary: "What would be shown to a model for a message, as ken discover --json",
 		Query: []wire.Param{
 			{Name: "q", About: "the message"},
-			{Name: "kind", Many: true, About: "one of these kinds"},
-			{Name: "category", About: "this category"},
-			{Name: "available", Type: wire.Yes, About: "true: only what can be used here"},
-			{Name: "exclude", Many: true, About: "not these ids"},
-			{Name: "before", Many: true, About: "messages before it, the oldest first"},
-			{Name: "session", About: "whose message it is; it is recorded then"},
-			{Name: "sessionType", About: "of which type that is"},
-			{Name: "agent", About: "which agent asks"},
+			{Name: "kind", Many: true, About: "only these kinds"},
+			{Name: "category", About: "only this category"},
+			{Name: "available", Type: wire.Yes, About: "true: only available capabilities"},
+			{Name: "exclude", Many: true, About: "ids to leave out"},
+			{Name: "before", Many: true, About: "earlier messages, oldest first"},
+			{Name: "session", About: "record the message in this session"},
+			{Name: "sessionType", About: "the session's type"},
+			{Name: "agent", About: "use the settings of this agent (discovery.agents)"},
 			{Name: "top", Type: wire.Whole, About: "discovery.tier1TopK for this message"},
 			{Name: "full", Type: wire.Whole, About: "discovery.tier2TopK for this message"},
 			{Name: "budget", Type: wire.Whole, About: "discovery.totalTokenBudget for this message"},
@@ -139,13 +139,13 @@ func (s *server) caseRoutes() []wire.Route {
 	const group = "evaluation"
 	return []wire.Route{{
 		Method: "GET", Path: "/api/v1/eval/cases", Name: "listCases", Group: group, Summary: "The saved eval cases, the newest first",
-		Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "how many; 1000, and at most 10000"}},
+		Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "maximum number of nodes, up to 10000; default: 1000"}},
 		Answer: CaseList{}, Operator: true, Serve: s.listCases,
 	}, {
-		Method: "POST", Path: "/api/v1/eval/cases", Name: "saveCase", Group: group, Summary: "Save an eval case; one of the same message is replaced",
+		Method: "POST", Path: "/api/v1/eval/cases", Name: "saveCase", Group: group, Summary: "Save an eval case; replaces a case with the same message",
 		Body: CaseRequest{}, Answer: Case{}, Status: http.StatusCreated, Operator: true, Serve: s.saveCase,
 	}, {
-		Method: "DELETE", Path: "/api/v1/eval/cases/{id}", Name: "deleteCase", Group: group, Summary: "Forget an eval case",
+		Method: "DELETE", Path: "/api/v1/eval/cases/{id}", Name: "deleteCase", Group: group, Summary: "Delete an eval case",
 		Operator: true, Serve: s.deleteCase,
 	}, {
 		Method: "POST", Path: "/api/v1/eval", Name: "evaluate", Group: group, Summary: "Measure how well the cases are found, as ken eval --json, with a row for each",
@@ -156,10 +156,10 @@ func (s *server) caseRoutes() []wire.Route {
 func (s *server) reviewRoutes() []wire.Route {
 	const group = "reviews"
 	return []wire.Route{{
-		Method: "GET", Path: "/api/v1/reviews", Name: "listReviews", Group: group, Summary: "Extensions and MCP servers, with what waits for a person's look",
+		Method: "GET", Path: "/api/v1/reviews", Name: "listReviews", Group: group, Summary: "Extensions and MCP servers, and what waits for review",
 		Answer: []Review{}, Operator: true, Serve: s.listReviews,
 	}, {
-		Method: "POST", Path: "/api/v1/reviews/{name}", Name: "answerReview", Group: group, Summary: "Accept what was seen, or switch it off",
+		Method: "POST", Path: "/api/v1/reviews/{name}", Name: "answerReview", Group: group, Summary: "Accept a reviewed extension or server, or disable it",
 		Body: ReviewAnswer{}, Answer: []Review{}, Operator: true, Decision: "open the page, or run ken extension review", Serve: s.answerReview,
 	}}
 }

@@ -102,26 +102,26 @@ func Routes(cfg Config) []wire.Route {
 	const one = "/api/v1/sessions/{id}"
 	routes := []wire.Route{
 		{
-			Method: "GET", Path: "/api/v1/sessions", Name: "listSessions", Summary: "The sessions, the one whose last turn began last first",
-			Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "how many, at most 200 (50)"}},
+			Method: "GET", Path: "/api/v1/sessions", Name: "listSessions", Summary: "All sessions, the most recently used first",
+			Query:  []wire.Param{{Name: "limit", Type: wire.Whole, About: "maximum number, up to 200; default: 50"}},
 			Answer: SessionList{}, Serve: a.list,
 		},
 		{
-			Method: "POST", Path: "/api/v1/sessions", Name: "beginSession", Summary: "Begin a session",
+			Method: "POST", Path: "/api/v1/sessions", Name: "beginSession", Summary: "Start a session",
 			Body: NewSession{}, Answer: SessionHead{}, Status: http.StatusCreated, Limit: mostOther, Serve: a.begin,
 		},
 		{
-			Method: "GET", Path: one, Name: "readSession", Summary: "A session as a person reads it, and where its events go on",
+			Method: "GET", Path: one, Name: "readSession", Summary: "The turns of a session, and the position from which to follow its events",
 			Query: []wire.Param{
-				{Name: "limit", Type: wire.Whole, About: "how many turns, the newest, at most 1000 (200)"},
+				{Name: "limit", Type: wire.Whole, About: "maximum number of turns (the newest), up to 1000; default: 200"},
 				{Name: "before", Type: wire.Whole, About: "only turns before this one"},
 			},
 			Answer: Session{}, Serve: a.show,
 		},
-		{Method: "DELETE", Path: one, Name: "deleteSession", Summary: "Take a session away, for good", Decision: "open the page", Serve: a.remove},
+		{Method: "DELETE", Path: one, Name: "deleteSession", Summary: "Delete a session permanently", Decision: "open the page", Serve: a.remove},
 		{
-			Method: "POST", Path: one + "/turns", Name: "say", Summary: "Say something; with Accept: text/event-stream the answer is the events of the turn",
-			Query: []wire.Param{{Name: "wait", Type: wire.Yes, About: "answer when the turn is over, with 200 and how it ended"}},
+			Method: "POST", Path: one + "/turns", Name: "say", Summary: "Send a message; with Accept: text/event-stream the response streams the events of the turn",
+			Query: []wire.Param{{Name: "wait", Type: wire.Yes, About: "respond when the turn is over, with status 200 and how it ended"}},
 			Body:  Said{}, Answer: Accepted{}, Status: http.StatusAccepted, Others: map[int]any{http.StatusOK: Ended{}}, Limit: mostSaid, Stream: a.say,
 		},
 		{
@@ -129,20 +129,20 @@ func Routes(cfg Config) []wire.Route {
 			Answer: Inspection{}, Serve: a.inspect,
 		},
 		{
-			Method: "GET", Path: one + "/events", Name: "followSession", Summary: "The events of a session as they happen, resumed by Last-Event-ID",
-			Query:  []wire.Param{{Name: "after", About: "the id of the last event that was seen; empty: from the beginning of the turn that runs"}},
+			Method: "GET", Path: one + "/events", Name: "followSession", Summary: "Stream the events of a session; Last-Event-ID resumes",
+			Query:  []wire.Param{{Name: "after", About: "the id of the last event you saw; empty: from the beginning of the running turn"}},
 			Stream: a.events,
 		},
-		{Method: "POST", Path: one + "/abort", Name: "abortTurn", Summary: "End the turn that runs", Body: Nothing{}, Limit: mostOther, Answer: Aborted{}, Serve: a.abort},
-		{Method: "POST", Path: one + "/answers/{asked}", Name: "answerTurn", Summary: "Answer what a turn asks", Body: Answering{}, Limit: mostAnswers, Decision: "open the page, or run ken approve", Serve: a.answer},
-		{Method: "POST", Path: one + "/rewind", Name: "rewindSession", Summary: "Take back a turn and all after it", Body: Rewind{}, Answer: Rewound{}, Limit: mostOther, Decision: "open the page", Serve: a.rewind},
-		{Method: "POST", Path: one + "/retry", Name: "retryTurn", Summary: "Take back the last turn and say the same again", Body: Retry{}, Limit: mostOther, Answer: Accepted{}, Status: http.StatusAccepted, Serve: a.retry},
-		{Method: "POST", Path: one + "/compact", Name: "compactSession", Summary: "Sum up what was said, to make room", Body: Nothing{}, Limit: mostOther, Answer: event.Compacted{}, Patience: compacting, Serve: a.compact},
+		{Method: "POST", Path: one + "/abort", Name: "abortTurn", Summary: "End the running turn", Body: Nothing{}, Limit: mostOther, Answer: Aborted{}, Serve: a.abort},
+		{Method: "POST", Path: one + "/answers/{asked}", Name: "answerTurn", Summary: "Answer a question of a turn", Body: Answering{}, Limit: mostAnswers, Decision: "open the page, or run ken approve", Serve: a.answer},
+		{Method: "POST", Path: one + "/rewind", Name: "rewindSession", Summary: "Remove a turn and all later turns", Body: Rewind{}, Answer: Rewound{}, Limit: mostOther, Decision: "open the page", Serve: a.rewind},
+		{Method: "POST", Path: one + "/retry", Name: "retryTurn", Summary: "Remove the last turn and send its message again", Body: Retry{}, Limit: mostOther, Answer: Accepted{}, Status: http.StatusAccepted, Serve: a.retry},
+		{Method: "POST", Path: one + "/compact", Name: "compactSession", Summary: "Summarise the conversation to free space", Body: Nothing{}, Limit: mostOther, Answer: event.Compacted{}, Patience: compacting, Serve: a.compact},
 		{
-			Method: "GET", Path: "/api/v1/complete", Name: "complete", Summary: "What may stand at the cursor of a line that begins with a slash",
+			Method: "GET", Path: "/api/v1/complete", Name: "complete", Summary: "Completions for a line that begins with a slash",
 			Query: []wire.Param{
-				{Name: "line", About: "what was typed"},
-				{Name: "cursor", Type: wire.Whole, About: "a byte offset into it (its end)"},
+				{Name: "line", About: "the line typed so far"},
+				{Name: "cursor", Type: wire.Whole, About: "the cursor as a byte offset in line; default: its end"},
 			},
 			Answer: Completions{}, Serve: a.complete,
 		},
@@ -326,7 +326,7 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	taken := false
 	defer func() { settle(taken) }()
 	if (scope != "" || covers != "") && asked.What != event.Consent {
-		return nil, wire.Bad("scope and covers are for consent, and this asks for something else: " + string(asked.What))
+		return nil, wire.Bad("scope and covers answer an approval request; this question asks for something else: " + string(asked.What))
 	}
 	if a.cfg.Reply == nil {
 		return nil, errors.New("nothing answers what turns ask")

@@ -74,9 +74,9 @@ func (f *folder) add(e *session.Entry) {
 	case session.Added:
 		f.commandResult(t, e)
 	case session.Summary:
-		t.Items = append(t.Items, &Item{Type: "notice", Name: "compact", Text: "What was said before was summed up for the model."})
+		t.Items = append(t.Items, &Item{Type: "notice", Name: "compact", Text: "Earlier messages were summarised for the model."})
 	case session.Marker:
-		t.Items = append(t.Items, &Item{Type: "notice", Name: "compact", Text: "What was said before is no longer before the model."})
+		t.Items = append(t.Items, &Item{Type: "notice", Name: "compact", Text: "The model no longer gets the oldest messages."})
 	case session.Note:
 		f.note(t, e)
 	}

@@ -164,18 +164,18 @@ func Routes(cfg Config) []wire.Route {
 	const group = "system"
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/healthz", Name: "health", Group: group, Summary: "Whether the program runs; needs no token", Answer: Health{}, Serve: s.health},
-		{Method: http.MethodGet, Path: "/readyz", Name: "readiness", Group: group, Summary: "Whether requests are of use; 503 with the checks where they are not", Answer: Readiness{}, Serve: s.ready},
+		{Method: http.MethodGet, Path: "/readyz", Name: "readiness", Group: group, Summary: "Whether requests can be served; 503 with the failed checks if not", Answer: Readiness{}, Serve: s.ready},
 		{Method: http.MethodGet, Path: "/metrics", Name: "metrics", Group: group, Summary: "Numbers for Prometheus", Answer: wire.Raw{Type: cfg.MetricsType}, Operator: true, Serve: s.metrics},
-		{Method: http.MethodGet, Path: "/api/v1/me", Name: "me", Group: group, Summary: "Who asks, and where they are", Answer: Me{}, Serve: s.me},
-		{Method: http.MethodGet, Path: "/api/v1/settings", Name: "listSettings", Group: group, Summary: "All settings, with where each was said", Answer: settingList{}, Operator: true, Serve: s.settings},
+		{Method: http.MethodGet, Path: "/api/v1/me", Name: "me", Group: group, Summary: "The caller, and the workspace", Answer: Me{}, Serve: s.me},
+		{Method: http.MethodGet, Path: "/api/v1/settings", Name: "listSettings", Group: group, Summary: "All settings, and where each was set", Answer: settingList{}, Operator: true, Serve: s.settings},
 		{Method: http.MethodPut, Path: "/api/v1/settings/{key}", Name: "changeSetting", Group: group, Summary: "Change a setting that may be changed here", Body: settingValue{}, Answer: settingNow{}, Operator: true, Decision: "open the page, or run ken config set", Limit: 64 << 10, Serve: s.set},
-		{Method: http.MethodGet, Path: "/api/v1/doctor", Name: "examine", Group: group, Summary: "What is wrong with this installation, and what to do", Answer: checkup{}, Operator: true, Serve: s.doctor},
+		{Method: http.MethodGet, Path: "/api/v1/doctor", Name: "examine", Group: group, Summary: "Problems of this installation and how to fix them", Answer: checkup{}, Operator: true, Serve: s.doctor},
 		{
 			Method: http.MethodGet, Path: "/api/v1/insights", Name: "insights", Group: group, Summary: "What was shown, used and saved, per day", Answer: outcome.Overview{}, Operator: true, Serve: s.insights,
-			Query: []wire.Param{{Name: "since", Type: wire.Instant, About: "From when; 30d where it is missing"}, {Name: "until", Type: wire.Instant, About: "To when; now where it is missing"}},
+			Query: []wire.Param{{Name: "since", Type: wire.Instant, About: "Start; default: 30 days ago"}, {Name: "until", Type: wire.Instant, About: "End; default: now"}},
 		},
 		{Method: http.MethodGet, Path: "/api/v1/prices", Name: "listPrices", Group: group, Summary: "What models cost, in dollars for a million tokens", Answer: priceList{}, Operator: true, Serve: s.prices},
-		{Method: http.MethodPut, Path: "/api/v1/prices/{model...}", Name: "changePrice", Group: group, Summary: "Say what a model costs", Body: priceValue{}, Answer: outcome.Price{}, Operator: true, Decision: "open the page", Limit: 4 << 10, Serve: s.setPrice},
+		{Method: http.MethodPut, Path: "/api/v1/prices/{model...}", Name: "changePrice", Group: group, Summary: "Set the price of a model", Body: priceValue{}, Answer: outcome.Price{}, Operator: true, Decision: "open the page", Limit: 4 << 10, Serve: s.setPrice},
 	}
 }
 

@@ -145,7 +145,7 @@ func (a *api) settle(r *wire.Request) (any, error) {
 }
 
 func noTicket() error {
-	return wire.Missing("there is no such question, or it is not yours to answer; GET /api/v1/approvals lists those that are")
+	return wire.Missing("approval request not found, or not yours to answer; GET /api/v1/approvals lists yours")
 }
 
 // A grant is a consent that holds.
@@ -220,7 +220,7 @@ func (a *api) revoke(r *wire.Request) (any, error) {
 	err := a.Revoke(context.WithoutCancel(r.Context()), r.PathValue("id"), r.Who.Principal, in.Why)
 	switch {
 	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket):
-		return nil, wire.Missing("there is no such consent, or it is not yours to take back; GET /api/v1/grants lists those that are")
+		return nil, wire.Missing("grant not found, or not yours to revoke; GET /api/v1/grants lists yours")
 	case errors.Is(err, approval.ErrEnded):
 		return nil, &wire.Problem{Status: http.StatusConflict, Code: "ended", Detail: err.Error()}
 	}

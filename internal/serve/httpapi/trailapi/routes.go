@@ -99,45 +99,45 @@ func newAPI(cfg Config) *api {
 }
 
 func (a *api) routes() []wire.Route {
-	limit := wire.Param{Name: "limit", About: "how many at most, up to 500; 100", Type: wire.Whole}
+	limit := wire.Param{Name: "limit", About: "maximum number, up to 500; default: 100", Type: wire.Whole}
 	return []wire.Route{
 		{
-			Method: http.MethodPost, Path: "/api/v1/invoke", Name: "invoke", Group: "calls", Summary: "Make one call; with Accept: text/event-stream its output as it comes",
+			Method: http.MethodPost, Path: "/api/v1/invoke", Name: "invoke", Group: "calls", Summary: "Make one call; with Accept: text/event-stream the output is streamed",
 			Body: invocation{}, Answer: invoked{}, Stream: a.invoke,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/results/{handle}", Name: "readResult", Group: "calls", Summary: "Read on in a result that was kept",
+			Method: http.MethodGet, Path: "/api/v1/results/{handle}", Name: "readResult", Group: "calls", Summary: "Read more of a stored result",
 			Query: []wire.Param{
-				{Name: "session", About: "the session that the call was made in; api"},
-				{Name: "from", About: "the first character, from 1", Type: wire.Whole},
+				{Name: "session", About: "the session of the call; default: api"},
+				{Name: "from", About: "the first character to read; 1 is the beginning", Type: wire.Whole},
 			},
 			Answer: Piece{}, Serve: a.result,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/approvals", Name: "listApprovals", Group: "approvals", Summary: "Calls that wait for a person, or did, newest first",
-			Query:  []wire.Param{{Name: "state", About: "pending unless said otherwise", Words: []string{"pending", "granted", "denied", "expired", "all"}}, limit},
+			Method: http.MethodGet, Path: "/api/v1/approvals", Name: "listApprovals", Group: "approvals", Summary: "Open and settled approval requests, newest first",
+			Query:  []wire.Param{{Name: "state", About: "only requests in this state; default: pending", Words: []string{"pending", "granted", "denied", "expired", "all"}}, limit},
 			Answer: tickets{}, Serve: a.approvals,
 		}, {
-			Method: http.MethodPost, Path: "/api/v1/approvals/{id}", Name: "settleApproval", Group: "approvals", Summary: "Agree to a call, or not",
+			Method: http.MethodPost, Path: "/api/v1/approvals/{id}", Name: "settleApproval", Group: "approvals", Summary: "Grant or deny an approval request",
 			Body: answer{}, Answer: ticket{}, Decision: "open the page, or run ken approve", Serve: a.settle,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/grants", Name: "listGrants", Group: "approvals", Summary: "Consents that hold, newest first",
+			Method: http.MethodGet, Path: "/api/v1/grants", Name: "listGrants", Group: "approvals", Summary: "Grants in force, newest first",
 			Query: []wire.Param{limit}, Answer: grants{}, Serve: a.grants,
 		}, {
-			Method: http.MethodPost, Path: "/api/v1/grants/{id}/revoke", Name: "revokeGrant", Group: "approvals", Summary: "Take a consent back",
+			Method: http.MethodPost, Path: "/api/v1/grants/{id}/revoke", Name: "revokeGrant", Group: "approvals", Summary: "Revoke a grant",
 			Body: revocation{}, Decision: "open the page, or run ken approve revoke", Serve: a.revoke,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/audit", Name: "readTrail", Group: "trail", Summary: "Records of the trail, newest first",
+			Method: http.MethodGet, Path: "/api/v1/audit", Name: "readTrail", Group: "trail", Summary: "Records of the audit log, newest first",
 			Query: append(trailParams(), limit), Answer: trailPage{}, Serve: a.trail,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/audit/{id}", Name: "readStory", Group: "trail", Summary: "All that the trail has of one call, oldest first",
+			Method: http.MethodGet, Path: "/api/v1/audit/{id}", Name: "readStory", Group: "trail", Summary: "All records of one call, oldest first",
 			Answer: story{}, Serve: a.story,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/audit/{id}/proof", Name: "proveRecord", Group: "trail", Summary: "The proof that a record is in the signed trail",
+			Method: http.MethodGet, Path: "/api/v1/audit/{id}/proof", Name: "proveRecord", Group: "trail", Summary: "The proof that a record is in the signed audit log",
 			Answer: proof{}, Serve: a.proof, Patience: 5 * time.Minute,
 		}, {
-			Method: http.MethodPost, Path: "/api/v1/audit/verify", Name: "verifyTrail", Group: "trail", Summary: "Check every chain of the trail against its signatures",
+			Method: http.MethodPost, Path: "/api/v1/audit/verify", Name: "verifyTrail", Group: "trail", Summary: "Verify every chain of the audit log against its signatures",
 			Body: struct{}{}, Answer: verified{}, Serve: a.verify, Operator: true, Patience: 5 * time.Minute,
 		}, {
-			Method: http.MethodGet, Path: "/api/v1/feed", Name: "feed", Group: "trail", Summary: "What changes, as it does: catalog, open questions, new records",
+			Method: http.MethodGet, Path: "/api/v1/feed", Name: "feed", Group: "trail", Summary: "Stream changes: catalog, open approval requests, new records",
 			Stream: a.feed,
 		},
 	}

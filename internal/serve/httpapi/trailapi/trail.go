@@ -37,18 +37,18 @@ type trailPage struct {
 
 func trailParams() []wire.Param {
 	return []wire.Param{
-		{Name: "event", About: "one of these", Many: true, Words: audit.EventNames()},
-		{Name: "ext", About: "the extension"},
-		{Name: "target", About: "the capability's id"},
+		{Name: "event", About: "only these events", Many: true, Words: audit.EventNames()},
+		{Name: "ext", About: "only this extension"},
+		{Name: "target", About: "only calls of this capability id"},
 		{Name: "session"},
-		{Name: "user", About: "who made the call"},
+		{Name: "user", About: "only calls of this user"},
 		{Name: "status", Words: []string{"STARTED", "COMPLETED", "FAILED", "TIMEOUT", "DENIED", "CANCELLED", "PENDING", "UNKNOWN"}},
 		{Name: "level", Words: []string{"DEBUG", "INFO", "WARNING", "ERROR"}},
 		{Name: "decision", Words: []string{"allow", "ask", "deny"}},
 		{Name: "since", Type: wire.Instant},
 		{Name: "until", Type: wire.Instant},
-		{Name: "text", About: "in the command line, the target or the error"},
-		{Name: "older", About: "the cursor of the page before"},
+		{Name: "text", About: "only records with this text in the command line, the target or the error"},
+		{Name: "older", About: "the member older of the previous page"},
 		{Name: "all", About: "for operators: also the records of the chains themselves", Type: wire.Yes},
 	}
 }
