@@ -23,6 +23,11 @@ type ToolAccess struct {
 	Mode    AccessMode
 	Allowed []string // tools; for the mode allowlist
 	Tools   map[string]Tool
+
+	// By names the variable of the environment, or the other file, that decided
+	// Enabled, Mode and Allowed, as messages name it. It is empty if the file
+	// Name did, or the defaults.
+	By string
 }
 
 // A Tool is the entry of one tool. Limits are the most a call may ask for.
@@ -34,6 +39,7 @@ type Tool struct {
 	MaxOutputChars  int
 	AllowAnyCwd     bool
 	Line            int
+	By              string // as in [ToolAccess]
 }
 
 const (

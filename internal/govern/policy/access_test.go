@@ -122,6 +122,11 @@ func TestS432Env(t *testing.T) {
 		{"f", env("SHELL_TOOL_TIMEOUT_MS", "60000"), func(t policy.Tool) bool { return t.Timeout == 5*time.Second }, false},
 		{"f", env("SHELL_TOOL_ALLOWED_PREFIXES", "echo,rm"), func(t policy.Tool) bool { return strings.Join(t.AllowedPrefixes, "|") == "echo" }, false},
 		{"f", env(), func(t policy.Tool) bool { return t.Enabled && t.MaxOutputChars == 1000 }, false},
+		{"f", env("SHELL_TOOL_MODE", "off"), func(t policy.Tool) bool { return t.By == "the environment variable SHELL_TOOL_MODE" }, false},
+		{"f", env("SHELL_TOOL_MODE", "full", "SHELL_TOOL_TIMEOUT_MS", "9"), func(t policy.Tool) bool { return t.By == "" }, false},
+		{"", env("SHELL_TOOL_MODE", "full", "SHELL_TOOL_ALLOWED_PREFIXES", "cat"), func(t policy.Tool) bool {
+			return t.By == "the environment variables SHELL_TOOL_MODE and SHELL_TOOL_ALLOWED_PREFIXES"
+		}, false},
 	} {
 		a := policy.DefaultToolAccess()
 		if test.file != "" {

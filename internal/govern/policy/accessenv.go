@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,20 +17,24 @@ import (
 // and is reported.
 func (a ToolAccess) WithEnv(get func(string) string) (ToolAccess, error) {
 	k := &knobs{get: get, narrow: a.Name != "", off: "all tools are off"}
+	mode := a.Mode
 	a.Enabled = k.enabled("TOOLS_ENABLED", a.Enabled)
-	a.Mode = k.mode("TOOLS_MODE", a.Mode)
-	a.Allowed = k.list("TOOLS_ALLOWED", a.Mode, a.Allowed)
+	a.Mode = k.mode("TOOLS_MODE", mode)
+	a.Allowed = k.list("TOOLS_ALLOWED", mode, a.Allowed)
+	a.By = cmp.Or(k.decided(), a.By)
 
 	k.off = "the shell is off"
 	t := a.Tool("shell")
+	mode = t.Mode
 	t.Enabled = k.enabled("SHELL_TOOL_ENABLED", t.Enabled)
-	t.Mode = k.mode("SHELL_TOOL_MODE", t.Mode)
+	t.Mode = k.mode("SHELL_TOOL_MODE", mode)
 	before := len(k.bad)
 	millis := k.number("SHELL_TOOL_TIMEOUT_MS", int(t.Timeout/time.Millisecond))
 	t.Timeout = min(time.Duration(millis)*time.Millisecond, MaxToolTimeout)
 	t.MaxOutputChars = min(k.number("SHELL_TOOL_MAX_OUTPUT_CHARS", t.MaxOutputChars), MaxToolOutput)
 	k.patterns("SHELL_TOOL_ALLOWED_PREFIXES")
-	t.AllowedPrefixes = k.list("SHELL_TOOL_ALLOWED_PREFIXES", t.Mode, t.AllowedPrefixes)
+	t.AllowedPrefixes = k.list("SHELL_TOOL_ALLOWED_PREFIXES", mode, t.AllowedPrefixes)
+	t.By = cmp.Or(k.decided(), t.By)
 	if len(k.bad) > before {
 		t.Enabled = false
 	}
@@ -49,6 +54,28 @@ type knobs struct {
 	narrow bool   // they say no more than there is
 	off    string // what becomes of a value that makes no sense
 	bad    []error
+	said   []string // variables that changed whether and what may be used, since decided
+}
+
+// decided returns the variables that changed whether and what may be used, for
+// messages. It is empty if none did.
+func (k *knobs) decided() string {
+	names := k.said
+	k.said = nil
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "the environment variable " + names[0]
+	}
+	return "the environment variables " + strings.Join(names, " and ")
+}
+
+// note keeps the name of a variable that changed something.
+func (k *knobs) note(key string, changed bool) {
+	if changed {
+		k.said = append(k.said, key)
+	}
 }
 
 func (k *knobs) wrong(key, want string) {
@@ -64,7 +91,9 @@ func (k *knobs) enabled(key string, now bool) bool {
 	if err != nil {
 		k.wrong(key, "true or false")
 	}
-	return on && (now || !k.narrow)
+	on = on && (now || !k.narrow)
+	k.note(key, on != now)
+	return on
 }
 
 func (k *knobs) mode(key string, now AccessMode) AccessMode {
@@ -78,6 +107,7 @@ func (k *knobs) mode(key string, now AccessMode) AccessMode {
 		i = int(AccessOff)
 	}
 	if mode := AccessMode(i); !k.narrow || mode < now {
+		k.note(key, mode != now)
 		return mode
 	}
 	return now
@@ -100,7 +130,8 @@ func (k *knobs) number(key string, now int) int {
 	return n
 }
 
-// list reads what may be used in the mode allowlist.
+// list reads what may be used in the mode allowlist. mode is that of now: a list
+// narrows another only if the other one counted.
 func (k *knobs) list(key string, mode AccessMode, now []string) []string {
 	if k.get(key) == "" {
 		return now
@@ -109,6 +140,7 @@ func (k *knobs) list(key string, mode AccessMode, now []string) []string {
 	if k.narrow && mode == AccessAllowlist {
 		said = slices.DeleteFunc(said, func(s string) bool { return !slices.Contains(now, s) })
 	}
+	k.note(key, !slices.Equal(said, now))
 	return said
 }
 

@@ -10,11 +10,16 @@ import (
 // covers it whole; two that only overlap are both dropped. It never allows what
 // a or b refuses, and in either order it allows the same.
 //
-// Tools of the result name a line only where a single file speaks.
+// Tools of the result name a line only where a single file speaks. By is that
+// of a, or of b where b allows less.
 func (a ToolAccess) Narrow(b ToolAccess) ToolAccess {
 	out := ToolAccess{
 		Name: cmp.Or(a.Name, b.Name), Enabled: a.Enabled && b.Enabled, Mode: min(a.Mode, b.Mode),
 		Allowed: narrowList(a.Mode, b.Mode, a.Allowed, b.Allowed, coversTool), Tools: map[string]Tool{},
+	}
+	out.By = a.By
+	if a.Enabled && !b.Enabled || b.Mode < a.Mode || out.Mode == AccessAllowlist && a.Mode == AccessAllowlist && !slices.Equal(out.Allowed, a.Allowed) {
+		out.By = cmp.Or(b.By, b.Name, a.By)
 	}
 	two := a.Name != "" && b.Name != "" && a.Name != b.Name
 	if two {
@@ -27,7 +32,10 @@ func (a ToolAccess) Narrow(b ToolAccess) ToolAccess {
 				Enabled: x.Enabled && y.Enabled, Mode: min(x.Mode, y.Mode),
 				AllowedPrefixes: narrowList(x.Mode, y.Mode, x.AllowedPrefixes, y.AllowedPrefixes, coversCommand),
 				Timeout:         min(x.Timeout, y.Timeout), MaxOutputChars: min(x.MaxOutputChars, y.MaxOutputChars),
-				AllowAnyCwd: x.AllowAnyCwd && y.AllowAnyCwd, Line: max(x.Line, y.Line),
+				AllowAnyCwd: x.AllowAnyCwd && y.AllowAnyCwd, Line: max(x.Line, y.Line), By: x.By,
+			}
+			if x.Enabled && !y.Enabled || y.Mode < x.Mode || t.Mode == AccessAllowlist && x.Mode == AccessAllowlist && !slices.Equal(t.AllowedPrefixes, x.AllowedPrefixes) {
+				t.By = cmp.Or(y.By, b.Name, x.By)
 			}
 			if two {
 				t.Line = 0

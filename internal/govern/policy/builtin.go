@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ func (c *compiler) access() {
 	case !a.Enabled || a.Mode == AccessOff:
 		c.add(rule{
 			id: "toolAccess.global", stage: stageEnabled, forbid: true, when: []ast.Node{notMeta()}, classes: effectful,
-			text: "All tools are switched off", knob: knob + " global.enabled and global.mode",
+			text: "All tools are switched off", knob: cmp.Or(a.By, knob+" global.enabled and global.mode"),
 		})
 	case a.Mode == AccessAllowlist:
 		when := []ast.Node{notMeta()}
@@ -46,7 +47,7 @@ func (c *compiler) access() {
 		}
 		c.add(rule{
 			id: "toolAccess.global.allowedTools", stage: stageEnabled, forbid: true, when: when, classes: effectful,
-			text: "This tool is not on the list of allowed tools", instead: "Allowed: " + listed(a.Allowed), knob: knob + " global.allowedTools",
+			text: "This tool is not on the list of allowed tools", instead: "Allowed: " + listed(a.Allowed), knob: cmp.Or(a.By, knob+" global.allowedTools"),
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
@@ -62,7 +63,7 @@ func (c *compiler) tool(name string, t Tool, knob string) {
 	when, names := c.capabilities([]string{name})
 	ru := rule{
 		id: "toolAccess.tools." + name, stage: stageEnabled, forbid: true, when: when, names: names,
-		text: "This tool is switched off", knob: fmt.Sprintf("%s tools.%s.enabled and .mode", knob, name),
+		text: "This tool is switched off", knob: cmp.Or(t.By, fmt.Sprintf("%s tools.%s.enabled and .mode", knob, name)),
 	}
 	if ToolName(name) == "shell" {
 		ru.when = append(ru.when, attr(ast.Resource(), "trust", capability.TrustBuiltin.String()))
@@ -101,7 +102,7 @@ func (c *compiler) toolRule(ru rule, name string, t Tool, knob string) {
 	ru.stage, ru.test, ru.unless = stageArguments, q, true
 	ru.text = "This command is not on the list of allowed commands"
 	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs; of a program that runs code of the project, such as make or npm, only what the list names, as in make test; git covers only what looks at a repository, such as git log, and git push must be listed"
-	ru.knob = fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name)
+	ru.knob = cmp.Or(t.By, fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name))
 	c.add(ru)
 }
 

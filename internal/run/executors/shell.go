@@ -42,7 +42,7 @@ func newShell(cfg Config) (*shell.Executor, error) {
 // call, so that a permission that was taken away does not apply any more.
 func shellSettings(rules *policy.Rules) shell.Settings {
 	t := rules.Tool("shell")
-	s := shell.Settings{AllowedPrefixes: t.AllowedPrefixes, Timeout: t.Timeout, MaxOutputChars: t.MaxOutputChars, AllowAnyCwd: t.AllowAnyCwd}
+	s := shell.Settings{AllowedPrefixes: t.AllowedPrefixes, Timeout: t.Timeout, MaxOutputChars: t.MaxOutputChars, AllowAnyCwd: t.AllowAnyCwd, By: t.By}
 	if t.Enabled {
 		s.Mode = shell.Mode(t.Mode.String())
 	}

@@ -5,10 +5,14 @@ import (
 	"strings"
 )
 
-// allowing tells a person what to type so that the shell may do more. The key
-// is one value, so what else it said has to be said again.
-func allowing(fields string) string {
-	return "a person can allow it in their tool-access.json, or where there is none with: ken config set policy.toolAccess '{tools: {shell: {" + fields +
+// allowing tells a person what to change so that the shell may do more: what by
+// names, or else the user's own setting. The key is one value, so what else it
+// said has to be said again.
+func allowing(by, fields string) string {
+	if by != "" {
+		return "this is set by " + by + "; a person can change it there"
+	}
+	return "a person can allow it in tool-access.json or, if there is none, with: ken config set policy.toolAccess '{tools: {shell: {" + fields +
 		"}}}' (it replaces what policy.toolAccess said before)"
 }
 
@@ -18,17 +22,17 @@ func allowing(fields string) string {
 //
 // The command comes from a caller, and people paste the line into a shell, so
 // only words without a special meaning in a shell and in YAML are used.
-func widening(prefixes []string, command string) string {
-	all := append(slices.Clone(prefixes), command)
+func widening(s Settings, command string) string {
+	all := append(slices.Clone(s.AllowedPrefixes), command)
 	for i, prefix := range all {
 		if !plain(prefix) {
-			return "; " + allowing("mode: allowlist, allowedPrefixes: [PROGRAM, …]")
+			return allowing(s.By, "mode: allowlist, allowedPrefixes: [PROGRAM, …]")
 		}
 		if slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(prefix)) {
 			all[i] = `"` + prefix + `"` // a word of YAML
 		}
 	}
-	return "; " + allowing("mode: allowlist, allowedPrefixes: ["+strings.Join(all, ", ")+"]")
+	return allowing(s.By, "mode: allowlist, allowedPrefixes: ["+strings.Join(all, ", ")+"]")
 }
 
 // plain reports whether a prefix stands for itself in a list of YAML and

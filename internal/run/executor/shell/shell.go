@@ -52,6 +52,10 @@ type Settings struct {
 	// AllowAnyCwd lets a call name a folder outside the workspace, which it may
 	// then write to.
 	AllowAnyCwd bool
+
+	// By names the variable of the environment, or the project's file, that
+	// decided Mode and AllowedPrefixes. Empty: the user's own setting did.
+	By string
 }
 
 const (
@@ -183,7 +187,7 @@ func (e *Executor) read(call capability.Call) (request, error) {
 		r.settings = e.cfg.Settings()
 	}
 	if m := r.settings.Mode; m != Allowlist && m != Full {
-		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), allowing("enabled: true, mode: allowlist"))
+		return r, denied(call, "tools.shell.mode", errors.New("the shell is off"), allowing(r.settings.By, "enabled: true, mode: allowlist"))
 	}
 	in, err := executor.Decode[input](call)
 	if err != nil {
@@ -257,7 +261,7 @@ func (r *request) limit(in input) {
 func (r *request) allowed(call capability.Call, prefix func([]string) []string) error {
 	if found := r.line.compound; found != "" {
 		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, and this holds %s", found),
-			"write one program with its arguments, or make several calls; "+allowing("mode: full"))
+			"write one program with its arguments, or make several calls; "+allowing(r.settings.By, "mode: full"))
 	}
 	argv := r.line.commands[0]
 	for _, prefix := range r.settings.AllowedPrefixes {
@@ -270,7 +274,7 @@ func (r *request) allowed(call capability.Call, prefix func([]string) []string) 
 		more = prefix(argv)
 	}
 	return denied(call, "tools.shell.allowedPrefixes", errors.New("the command is not on the list of allowed ones"),
-		"allowed are: "+list(r.settings.AllowedPrefixes)+widening(r.settings.AllowedPrefixes, strings.Join(more, " ")))
+		"allowed are: "+list(r.settings.AllowedPrefixes)+"; "+widening(r.settings, strings.Join(more, " ")))
 }
 
 func list(prefixes []string) string {
@@ -333,7 +337,7 @@ func (e *Executor) cwd(call capability.Call, given string, anywhere bool) (strin
 
 func outside(call capability.Call) error {
 	return denied(call, "tools.shell.allowAnyCwd", errors.New("the folder lies outside the workspace"),
-		"name a folder of the workspace; "+allowing("allowAnyCwd: true"))
+		"name a folder of the workspace; "+allowing("", "allowAnyCwd: true"))
 }
 
 // Facts returns the commands of the line. In the mode full the line may hold

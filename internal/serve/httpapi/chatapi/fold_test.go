@@ -58,7 +58,7 @@ func TestFold(t *testing.T) {
 		`{"type":"call","id":"c2","target":"tool:git","action":"push","arguments":"{\"force\":","intent":"edit","result":{"text":"no","failed":true,"kind":"denied","images":1}},` +
 		`{"type":"call","id":"c3","target":"tool:greet","arguments":{"a":1},"intent":"edit","result":{"text":"` + long + `","failed":false,"handle":"` + handle + `","images":1,"cut":true}}],` +
 		`"usage":{"input":5,"cachedRead":0,"cachedWrite":0,"output":0,"thought":0},"cost":0.5,"end":"aborted","inspectable":false},` +
-		`{"turn":2,"time":"0001-01-01T00:00:00Z","said":"next","items":[{"type":"notice","text":"What was said before was summed up for the model.","name":"compact"},` +
+		`{"turn":2,"time":"0001-01-01T00:00:00Z","said":"next","items":[{"type":"notice","text":"Earlier messages were summarised for the model.","name":"compact"},` +
 		`{"type":"call","id":"c1","target":"finish","arguments":{"answer":"All done."},"result":{"text":"over","failed":false,"images":1}},{"type":"text","text":"All done."}],"end":"answer","inspectable":false}]`
 	if string(got) != want {
 		t.Errorf("fold =\n%s\nwant\n%s", got, want)
