@@ -193,7 +193,8 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, log: cfg.Log, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
+	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
+	a.keepSecrets(cfg)
 	a.Vectors, err = vectors.New(vectors.Config{
 		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
 		Catalog: func() *catalog.Catalog { return a.Catalog }, OnClose: a.closers.Add,
@@ -203,7 +204,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		Runner: a.runner.Peek, Rules: a.Rules, Lookup: a.capability, Log: a.log,
 		Disabled: func(ctx context.Context) func(*capability.Capability) bool { return a.Extensions.Disabled(ctx) },
 	}
-	a.govern(cfg, loader)
+	a.govern(loader)
 	if err == nil {
 		a.Extensions = a.newExtensions()
 		err = a.prepareRunning(cfg)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,11 +40,16 @@ type governing struct {
 // openStore is how long a database may take to answer at the start.
 const openStore = 20 * time.Second
 
-func (a *App) govern(cfg Config, loader *reload.Loader) {
+// keepSecrets opens the secrets, and makes the log that holds none of them.
+func (a *App) keepSecrets(cfg Config) {
+	a.Secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
+	a.Redactor = redaction.New(a.Secrets)
+	a.log = slog.New(a.Redactor.Handler(cfg.Log.Handler()))
+}
+
+func (a *App) govern(loader *reload.Loader) {
 	g := &a.governing
 	g.loader = loader
-	g.Secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
-	g.Redactor = redaction.New(g.Secrets)
 	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)

@@ -59,7 +59,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 		Settings: a.effective,
 		Latest:   func() *config.Config { return a.loader.Latest().Settings },
 		Gateway:  gateway, None: len(cfg.Catalogs) > 0 && cfg.gateway == nil, Shared: cfg.gateway, // a catalog that is named stands for everything
-		Definitions: a.definitions, Secrets: a.Secrets, Redact: a.Redactor.Update, Getenv: a.getenv, Record: a.record, Log: a.log,
+		Definitions: a.definitions, Secrets: a.Secrets, Redact: a.Redactor.Update, Hold: a.Redactor.Hold, Getenv: a.getenv, Record: a.record, Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -131,6 +131,20 @@ func pathLike(value string) bool {
 // with one in it.
 func Hides(name, value string) bool { return mayHide(name, value) }
 
+// Secrets calls found for each secret in a value of a definition. References to
+// variables and sealed secrets are none.
+func Secrets(name, value string, found func(secret string)) {
+	if onlyRef().MatchString(value) {
+		return
+	}
+	seek(name, value, func(_, secret string) string {
+		if !strings.Contains(secret, "${") {
+			found(secret)
+		}
+		return secret
+	})
+}
+
 // NamesSecret reports whether what has this name is a secret, whatever it is.
 func NamesSecret(name string) bool { return secretByName(name, "any-other-value") }
 

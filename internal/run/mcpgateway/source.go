@@ -187,7 +187,7 @@ func (s *server) unlisted() []capability.Problem {
 		add(capability.Warning, "mcp-cache", fmt.Sprintf("what %s offers is read again: %v", s.def.Name, s.damaged), "")
 	}
 	if s.lastErr != nil && s.asleep {
-		add(capability.Grave, "mcp-server", fmt.Sprintf("the server %s cannot be listed: %v", s.def.Name, s.lastErr), "see ken doctor")
+		add(capability.Grave, "mcp-server", s.g.cfg.Redact(fmt.Sprintf("the server %s cannot be listed: %v", s.def.Name, s.lastErr)), "see ken doctor")
 		return out
 	}
 	add(capability.Warning, "mcp-unlisted", fmt.Sprintf("the server %s was not listed yet; its tools appear once it has started", s.def.Name), "")

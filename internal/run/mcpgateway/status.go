@@ -91,7 +91,7 @@ func (s *server) status() Status {
 	if s.broken != nil {
 		err = s.def.invalid(s.broken)
 	}
-	st.fail(err)
+	st.fail(err, s.g.cfg.Redact)
 	st.Restarts = s.restarts
 	s.backsLocked(&st)
 	switch {
@@ -140,13 +140,13 @@ func (s *server) backsLocked(st *Status) {
 			}
 			if n, sample := b.link.Noise(); n > 0 {
 				st.Noise += n
-				st.NoiseSample = untrusted.Line(sample, 200)
+				st.NoiseSample = untrusted.Line(s.g.cfg.Redact(sample), 200)
 			}
 			if b.proc != nil && st.Pid == 0 {
 				st.Pid = b.proc.Pid()
 				iso := b.proc.tool.Isolation()
 				st.Isolation = &iso
-				st.Stderr = untrusted.Line(b.proc.Stderr(), 400)
+				st.Stderr = untrusted.Line(s.g.cfg.Redact(b.proc.Stderr()), 400)
 			}
 		case b.starting != nil && st.State != Ready:
 			st.State = Starting
@@ -156,7 +156,7 @@ func (s *server) backsLocked(st *Status) {
 	}
 }
 
-func (st *Status) fail(err error) {
+func (st *Status) fail(err error, redact func(string) string) {
 	if err == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (st *Status) fail(err error) {
 			st.Err = e.Err.Error()
 		}
 	}
-	st.Err = untrusted.Line(st.Err, 1000)
+	st.Err = untrusted.Line(redact(st.Err), 1000)
 }
 
 // isolation says what holds a stdio server, or what will.
@@ -214,7 +214,7 @@ func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 			}
 			out[i] = s.status()
 			if err != nil && out[i].Err == "" {
-				out[i].fail(err)
+				out[i].fail(err, s.g.cfg.Redact)
 			}
 		})
 	}
@@ -222,7 +222,7 @@ func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 	for _, name := range names {
 		if !slices.ContainsFunc(chosen, func(s *server) bool { return s.def.Name == name }) {
 			st := Status{Name: name, State: Failed}
-			st.fail(&capability.Error{Kind: capability.NotFound, Op: "list MCP server", Target: name, Err: errors.New("server not found"), Fix: "see ken doctor for the servers there are"})
+			st.fail(&capability.Error{Kind: capability.NotFound, Op: "list MCP server", Target: name, Err: errors.New("server not found"), Fix: "see ken doctor for the servers there are"}, g.cfg.Redact)
 			out = append(out, st)
 		}
 	}

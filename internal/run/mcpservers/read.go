@@ -45,7 +45,46 @@ func (s *Servers) Definitions() []mcpgateway.Server {
 	defer s.mu.Unlock()
 	close(s.last.replaced)
 	s.last = r
+	s.hold(r.servers)
 	return slices.Clone(r.servers)
+}
+
+// minSecret is the length from which a secret of a definition is known to the
+// redactor. Shorter ones, such as the password postgres, stand in ordinary texts.
+const minSecret = 12
+
+// hold makes the secrets that definitions have in clear known to the redactor:
+// people write tokens there, and clients do. s.mu is held.
+func (s *Servers) hold(list []mcpgateway.Server) {
+	var fresh []string
+	look := func(name, value string) {
+		connect.Secrets(name, value, func(secret string) {
+			if !s.known[secret] && len(secret) >= minSecret {
+				s.known[secret] = true
+				fresh = append(fresh, secret)
+			}
+		})
+	}
+	for _, one := range list {
+		before := ""
+		for _, arg := range one.Args {
+			look(strings.TrimLeft(before, "-"), arg)
+			before = ""
+			if strings.HasPrefix(arg, "-") {
+				before = arg
+			}
+		}
+		for name, value := range one.Env {
+			look(name, value)
+		}
+		for name, value := range one.Headers {
+			look(name, value)
+		}
+		look("", one.URL)
+	}
+	if len(fresh) > 0 {
+		s.cfg.Hold(fresh...)
+	}
 }
 
 // Find returns the definition of a server. op is for the error.

@@ -43,9 +43,13 @@ type Config struct {
 	Definitions *definitions.Pins
 	Secrets     *secret.Store
 	Redact      func() // makes the secrets that exist known to the redactor
-	Getenv      func(string) string
-	Record      func(context.Context, audit.Record) error // appends to the audit log
-	Log         *slog.Logger
+
+	// Hold makes more secrets known to the redactor.
+	Hold func(values ...string)
+
+	Getenv func(string) string
+	Record func(context.Context, audit.Record) error // appends to the audit log
+	Log    *slog.Logger
 }
 
 // Servers are the MCP servers behind Ken. Its methods are safe for concurrent
@@ -54,13 +58,14 @@ type Servers struct {
 	cfg     Config
 	gateway *mcpgateway.Gateway // nil: there is none
 
-	mu   sync.Mutex
-	last *reading
+	mu    sync.Mutex
+	last  *reading
+	known map[string]bool // secrets that definitions have in clear
 }
 
 // New reads the definitions and makes the gateway. It starts no server.
 func New(cfg Config) (*Servers, error) {
-	s := &Servers{cfg: cfg, gateway: cfg.Shared, last: &reading{replaced: make(chan struct{})}}
+	s := &Servers{cfg: cfg, gateway: cfg.Shared, last: &reading{replaced: make(chan struct{})}, known: map[string]bool{}}
 	if cfg.None {
 		return s, nil
 	}
