@@ -69,7 +69,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	case "application/json":
 		return resp, c.takeJSON(resp, body)
 	case "text/event-stream":
-		resp.Body = &eventTap{ReadCloser: resp.Body, l: c.l, f: c.l.flightOf(body)}
+		resp.Body = &eventTap{ReadCloser: resp.Body, l: c.l, f: c.l.pending.of(body)}
 	}
 	return resp, nil
 }
@@ -99,7 +99,7 @@ func (c *carrier) takeJSON(resp *http.Response, request []byte) error {
 	if err != nil {
 		return err
 	}
-	f := c.l.flightOf(request)
+	f := c.l.pending.of(request)
 	if int64(len(data)) > c.l.cfg.MaxMessage {
 		over := &oversized{limit: c.l.cfg.MaxMessage, size: int64(len(data))}
 		over.add(request[:min(len(request), edgeRoom)])
@@ -141,7 +141,7 @@ func requestID(request []byte) string {
 type eventTap struct {
 	io.ReadCloser
 	l     *Link
-	f     *flight // nil: the stream belongs to no call
+	f     *pendingCall // nil: the stream belongs to no call
 	chunk []byte
 	line  []byte // so far
 	event []byte // its lines so far, as they came

@@ -122,7 +122,7 @@ func (t *tap) introduced(params json.RawMessage) {
 }
 
 // callTool sends tools/call past the SDK, and keeps the answer as it came.
-func (l *Link) callTool(ctx context.Context, f *flight, tool string, arguments json.RawMessage, listens bool) (can bool, err error) {
+func (l *Link) callTool(ctx context.Context, p *pendingCall, tool string, arguments json.RawMessage, listens bool) (can bool, err error) {
 	name, err := json.Marshal(tool)
 	if err != nil {
 		return false, nil
@@ -135,12 +135,12 @@ func (l *Link) callTool(ctx context.Context, f *flight, tool string, arguments j
 	if listens {
 		level = "info"
 	}
-	raw, can, err := l.tap.direct(ctx, "tools/call", f.token, level, rest)
+	raw, can, err := l.tap.direct(ctx, "tools/call", p.token, level, rest)
 	if can && err == nil {
 		if len(raw) == 0 {
 			raw = emptyResult
 		}
-		f.raw.Store(&raw)
+		p.raw.Store(&raw)
 	}
 	return can, err
 }

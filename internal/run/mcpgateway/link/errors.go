@@ -40,11 +40,11 @@ func (e *told) Unwrap() error { return e.cause }
 func (l *Link) knob(name string) string { return "mcp.servers." + l.cfg.Name + "." + name }
 
 // failure makes an error of the SDK one of Ken's.
-func (l *Link) failure(ctx context.Context, r request, f *flight, err error) error {
+func (l *Link) failure(ctx context.Context, r request, p *pendingCall, err error) error {
 	e := &capability.Error{Op: r.op, Target: l.target(r), Err: err}
 	over, tooLong := errors.AsType[*oversized](err)
-	if f != nil && !tooLong {
-		over = f.over.Load()
+	if p != nil && !tooLong {
+		over = p.over.Load()
 		tooLong = over != nil
 	}
 	wire, spoke := errors.AsType[*jsonrpc.Error](err)
@@ -105,7 +105,7 @@ func (l *Link) said(e *capability.Error, r request, wire *jsonrpc.Error) {
 		strings.Contains(low, "unknown prompt") || strings.Contains(low, "unknown resource")
 	switch {
 	case wire.Code == mcp.CodeURLElicitationRequired:
-		if q := l.pages(wire); q != nil {
+		if q := pages(wire); q != nil {
 			e.Kind, e.Err = capability.InputNeeded, q
 		}
 	case wire.Code == jsonrpc.CodeMethodNotFound, wire.Code == oldNotFound,
@@ -119,7 +119,7 @@ func (l *Link) said(e *capability.Error, r request, wire *jsonrpc.Error) {
 }
 
 // pages turns the demand that a person visit pages first into an inquiry.
-func (l *Link) pages(wire *jsonrpc.Error) *capability.Inquiry {
+func pages(wire *jsonrpc.Error) *capability.Inquiry {
 	var data struct {
 		Elicitations []json.RawMessage `json:"elicitations"`
 	}

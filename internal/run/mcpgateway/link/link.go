@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"ken/capability"
@@ -119,12 +118,7 @@ type Link struct {
 	tap     *tap    // nil: streamable HTTP
 
 	changed [3]changeFlag
-
-	mu      sync.Mutex
-	flights map[string]*flight // by progress token
-	parks   map[string]*flight // by state
-	serial  uint64
-	closing bool
+	pending *pendingCalls
 
 	done chan struct{} // closed when the connection is over
 	err  error         // why; set before done is closed
@@ -171,8 +165,7 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 func open(ctx context.Context, cfg Config) (*Link, error) {
 	l := &Link{
 		cfg:     cfg,
-		flights: make(map[string]*flight),
-		parks:   make(map[string]*flight),
+		pending: newPendingCalls(cfg),
 		done:    make(chan struct{}),
 	}
 	transport, err := l.transport(ctx)
@@ -330,10 +323,8 @@ func (l *Link) Err() error {
 // Close ends the connection, the process of a stdio server, and the calls that
 // are on it. It may be called more than once.
 func (l *Link) Close() error {
-	l.mu.Lock()
-	l.closing = true
-	l.mu.Unlock()
-	l.ground()
+	l.pending.close()
+	l.pending.cancelAll()
 	l.hangUp()
 	over := make(chan struct{})
 	go func() {
@@ -385,11 +376,9 @@ func (l *Link) watch() {
 		timer.Stop()
 	}
 	l.hangUp()
-	l.mu.Lock()
-	if !l.closing {
+	if !l.pending.isClosed() {
 		l.err = l.ended(cause)
 	}
-	l.mu.Unlock()
 	close(l.done)
-	l.ground()
+	l.pending.cancelAll()
 }

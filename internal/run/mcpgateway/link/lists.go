@@ -49,7 +49,7 @@ func (l *Link) Lists(ctx context.Context) (Lists, error) {
 	if l.info.HasPrompts {
 		c := collector[mcp.Prompt]{what: "prompt", limit: l.cfg.MaxTools, key: func(p *mcp.Prompt) string { return p.Name }, bad: badPrompt}
 		var err error
-		if out.Prompts, err = optional(ctx, l, &out, &c, l.promptPage); err != nil {
+		if out.Prompts, err = optional(ctx, l, &out, &c, promptPage); err != nil {
 			return Lists{}, err
 		}
 	}
@@ -59,10 +59,10 @@ func (l *Link) Lists(ctx context.Context) (Lists, error) {
 		t := collector[mcp.ResourceTemplate]{what: "resource template", limit: l.cfg.MaxTools, key: func(t *mcp.ResourceTemplate) string { return t.URITemplate },
 			bad: func(t *mcp.ResourceTemplate) string { return badURI(t.URITemplate, t.Description) }}
 		var err error
-		if out.Resources, err = optional(ctx, l, &out, &c, l.resourcePage); err != nil {
+		if out.Resources, err = optional(ctx, l, &out, &c, resourcePage); err != nil {
 			return Lists{}, err
 		}
-		if out.Templates, err = optional(ctx, l, &out, &t, l.templatePage); err != nil {
+		if out.Templates, err = optional(ctx, l, &out, &t, templatePage); err != nil {
 			return Lists{}, err
 		}
 	}
@@ -95,24 +95,24 @@ func (l *Link) listTools(ctx context.Context, out *Lists) error {
 	return nil
 }
 
-func (l *Link) promptPage(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
-	res, err := l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+func promptPage(ctx context.Context, session *mcp.ClientSession, cursor string) ([]*mcp.Prompt, string, error) {
+	res, err := session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 	if err != nil {
 		return nil, "", err
 	}
 	return res.Prompts, res.NextCursor, nil
 }
 
-func (l *Link) resourcePage(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
-	res, err := l.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+func resourcePage(ctx context.Context, session *mcp.ClientSession, cursor string) ([]*mcp.Resource, string, error) {
+	res, err := session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 	if err != nil {
 		return nil, "", err
 	}
 	return res.Resources, res.NextCursor, nil
 }
 
-func (l *Link) templatePage(ctx context.Context, cursor string) ([]*mcp.ResourceTemplate, string, error) {
-	res, err := l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+func templatePage(ctx context.Context, session *mcp.ClientSession, cursor string) ([]*mcp.ResourceTemplate, string, error) {
+	res, err := session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
 	if err != nil {
 		return nil, "", err
 	}
@@ -124,14 +124,14 @@ const optionalTime = 10 * time.Second
 
 // optional collects a list that may fail, as far as it goes. It is an error only
 // where nothing more can be asked of the server.
-func optional[T any](ctx context.Context, l *Link, out *Lists, c *collector[T], page func(context.Context, string) ([]*T, string, error)) ([]*T, error) {
+func optional[T any](ctx context.Context, l *Link, out *Lists, c *collector[T], page func(context.Context, *mcp.ClientSession, string) ([]*T, string, error)) ([]*T, error) {
 	limit := optionalTime
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2) // what comes after it has a chance, too
 	}
 	brief, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := c.collect(func(cursor string) ([]*T, string, error) { return page(brief, cursor) })
+	err := c.collect(func(cursor string) ([]*T, string, error) { return page(brief, l.session, cursor) })
 	if err != nil {
 		failed := l.failure(brief, request{op: "list " + c.what + "s"}, nil, err)
 		if ctx.Err() != nil || l.over() || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) {

@@ -52,7 +52,7 @@ func (l *Link) notice(method string, params json.RawMessage) {
 		}
 		if json.Unmarshal(params, &p) == nil {
 			token, _ := p.Token.(string)
-			l.progress(token, report{done: p.Progress, total: p.Total, message: p.Message})
+			l.pending.progress(token, report{done: p.Progress, total: p.Total, message: p.Message})
 		}
 	case "notifications/message":
 		var p struct {
@@ -61,7 +61,9 @@ func (l *Link) notice(method string, params json.RawMessage) {
 			Data   json.RawMessage `json:"data"`
 		}
 		if json.Unmarshal(params, &p) == nil && p.Level != "" {
-			l.logged(report{level: p.Level, logger: p.Logger, data: p.Data})
+			if !l.pending.logged(report{level: p.Level, logger: p.Logger, data: p.Data}) {
+				l.cfg.Log(p.Level, p.Logger, p.Data)
+			}
 		}
 	case "notifications/resources/updated":
 		var p struct {
@@ -71,29 +73,6 @@ func (l *Link) notice(method string, params json.RawMessage) {
 			l.cfg.Updated(p.URI)
 		}
 	}
-}
-
-func (l *Link) progress(token string, r report) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.flights[token]; f != nil {
-		f.report(r)
-	}
-}
-
-// logged passes a line to the call it belongs to, or to the log. The protocol
-// does not say which call that is, and if calls of several people are in flight,
-// none of them may read another's lines.
-func (l *Link) logged(r report) {
-	l.mu.Lock()
-	f := l.askable()
-	if f != nil && f.reports != nil {
-		f.report(r)
-		l.mu.Unlock()
-		return
-	}
-	l.mu.Unlock()
-	l.cfg.Log(r.level, r.logger, r.data)
 }
 
 // receive handles what comes to the SDK: changes of lists, and the questions of

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +30,7 @@ type tap struct {
 	hangUp         context.CancelFunc
 
 	mu    sync.Mutex
-	calls map[jsonrpc.ID]*flight            // requests to the server; nil for those that are no calls
+	calls map[jsonrpc.ID]*pendingCall       // requests to the server; nil for those that are no calls
 	open  map[jsonrpc.ID]context.CancelFunc // requests of the server
 
 	// Of what is sent past the SDK.
@@ -46,7 +45,7 @@ type tap struct {
 
 func newTap(l *Link, conn *stdio) *tap {
 	t := &tap{
-		l: l, calls: make(map[jsonrpc.ID]*flight), open: make(map[jsonrpc.ID]context.CancelFunc),
+		l: l, calls: make(map[jsonrpc.ID]*pendingCall), open: make(map[jsonrpc.ID]context.CancelFunc),
 		waits: make(map[jsonrpc.ID]chan<- *jsonrpc.Response), over: make(chan struct{}),
 	}
 	if conn != nil {
@@ -112,7 +111,7 @@ func (t *tap) sent(req *jsonrpc.Request) {
 		return // it stays open, and its answer means nothing
 	}
 	t.introduced(req.Params)
-	f := t.l.flightOf(req.Params)
+	f := t.l.pending.of(req.Params)
 	t.mu.Lock()
 	t.calls[req.ID] = f
 	t.mu.Unlock()
@@ -257,24 +256,4 @@ func (t *tap) answer(ctx context.Context, cancel context.CancelFunc, m *jsonrpc.
 // waits for its own answers.
 func (t *tap) reply(ctx context.Context, answer *jsonrpc.Response) {
 	_ = t.Connection.Write(ctx, answer)
-}
-
-// tokenKey begins the progress token in the parameters of a call. They are the
-// first member of the object, since "_meta" is, and this program wrote them.
-var tokenKey = []byte(`"progressToken":"`)
-
-func (l *Link) flightOf(params json.RawMessage) *flight {
-	head := params[:min(len(params), 4096)]
-	i := bytes.Index(head, tokenKey)
-	if i < 0 {
-		return nil
-	}
-	head = head[i+len(tokenKey):]
-	end := bytes.IndexByte(head, '"')
-	if end < 0 {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.flights[string(head[:end])]
 }
