@@ -29,26 +29,27 @@ const (
 	checksAtOnce = 8               // at once, those included that ran out of time
 )
 
-// doomed reports whether a call that a person would be asked about must fail as
-// things stand, with the result that running it would give. The rules have let
+// doomed returns how a call ends that a person would be asked about and that must
+// fail as things stand: with the result that running it would give. It returns nil
+// where it need not fail. The rules have let
 // it come as far as a question. What it tells was perhaps never agreed to, so
 // that the executor looks only where the caller may read all that the call names
 // without asking anybody.
 //
 // That nothing was found promises nothing: the executor looks again when it
 // runs. A check that breaks, or takes too long, found nothing.
-func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
-	if _, can := t.executor.(Checker); !can || !r.mayRead(t) {
-		return o, false
+func (r *Runner) doomed(ctx context.Context, inv *invocation) *outcome {
+	if _, can := inv.target.executor.(Checker); !can || !inv.plan.mayRead() {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	select {
 	case r.checks <- struct{}{}:
 	case <-ctx.Done():
-		return o, false
+		return nil
 	}
-	x, call := t.executor, t.call
+	x, call := inv.target.executor, inv.call
 	call.Arguments, call.Answers, call.Live = bytes.Clone(call.Arguments), foreignAnswers(call.Answers), nil
 	done := make(chan outcome, 1)
 	go func() {
@@ -57,38 +58,39 @@ func (r *Runner) doomed(ctx context.Context, t *trip) (o outcome, yes bool) {
 		o.res, o.err = guard("check", func(s string) { o.panic = s }, func() (capability.Result, error) { return Check(ctx, x, call) })
 		done <- o
 	}()
+	var o outcome
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		t.note("check", "it took longer than "+checkTime.String()+", so it counts for nothing")
-		return o, false
+		inv.notes.add("check", "it took longer than "+checkTime.String()+", so it counts for nothing")
+		return nil
 	}
 	switch {
 	case o.panic != "":
-		t.note("panic", o.panic)
-		return o, false
+		inv.notes.add("panic", o.panic)
+		return nil
 	case ctx.Err() != nil, o.err == nil && !o.res.Failed, o.err != nil && !nothingHappened(o.err):
-		return o, false
+		return nil
 	}
-	t.note("check", "it would have failed, so no approval was asked for")
-	o.res = r.finish(t, o.res)
-	return o, true
+	inv.notes.add("check", "it would have failed, so no approval was asked for")
+	o.res = r.finish(inv, o.res)
+	return &o
 }
 
 // mayRead reports whether the rules let the caller read, by Ken's own tool and
 // without a question, all that a call names. That is also the folder of the
 // workspace where it is to run: an absolute one is among the paths, or Ken's.
-func (r *Runner) mayRead(t *trip) bool {
-	q := t.request
+func (p *plan) mayRead() bool {
+	q := p.request
 	q.Capability, q.Action, q.Intent, q.Grants = policy.Of(reader()), "", policy.ReadFile.String(), nil
-	q.Facts = policy.Facts{Paths: slices.Clone(t.request.Facts.Paths)}
+	q.Facts = policy.Facts{Paths: slices.Clone(p.request.Facts.Paths)}
 	for i := range q.Facts.Paths {
 		q.Facts.Paths[i].Write = false
 	}
-	if dir := t.facts.WorkDir; dir != "" && dir != "." && !filepath.IsAbs(dir) {
+	if dir := p.facts.WorkDir; dir != "" && dir != "." && !filepath.IsAbs(dir) {
 		q.Facts.Paths = append(q.Facts.Paths, policy.Path{Name: dir})
 	}
-	return t.rules.Decide(&q).Effect == policy.Allow
+	return p.rules.Decide(&q).Effect == policy.Allow
 }
 
 func reader() *capability.Capability {

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
-
-	"ken/capability"
 )
 
 // Unended is the error of a [Runner.Close] that left something running. Each
@@ -35,40 +31,6 @@ var (
 	errIgnored = errors.New("calls did not stop when told to")
 )
 
-func (r *Runner) enter(t *trip) *capability.Error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return &capability.Error{
-			Kind: capability.Unavailable, Op: "call", Target: string(t.call.Target),
-			Err: errors.New("the runner is closed"), Fix: "call again when it runs",
-		}
-	}
-	r.live[t.id] = t
-	return nil
-}
-
-func (r *Runner) leave(t *trip) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.live, t.id)
-	if t.abandon != nil {
-		r.left[t.id] = t.seen()
-		go r.forget(t.id, t.abandon)
-	}
-	if r.closed && len(r.live) == 0 {
-		close(r.idle)
-	}
-}
-
-// forget waits for an executor that a call was ended without.
-func (r *Runner) forget(id uint64, gone <-chan struct{}) {
-	<-gone
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.left, id)
-}
-
 // Close takes no more calls and waits for those that run until ctx ends, which
 // does not stop them: their callers can. Where ctx does not end, it waits for
 // Limits.Drain, then stops what still runs, and gives it the time that stopping
@@ -80,34 +42,27 @@ func (r *Runner) forget(id uint64, gone <-chan struct{}) {
 // executors that their calls were ended without. A call that was stopped can
 // begin nothing any more.
 func (r *Runner) Close(ctx context.Context) error {
-	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		if len(r.live) == 0 {
-			close(r.idle)
-		}
-	}
-	r.mu.Unlock()
-	err := await(ctx, r.idle, r.limits.Drain)
+	idle := r.calls.close()
+	err := await(ctx, idle, r.limits.Drain)
 	if errors.Is(err, errIgnored) {
 		r.Stop(errClosing, func(Running) bool { return true })
-		if err = await(ctx, r.idle, 2*r.limits.Grace+r.limits.Record); errors.Is(err, errIgnored) {
-			r.stopLease(ctx)
+		if err = await(ctx, idle, 2*r.limits.Grace+r.limits.Record); errors.Is(err, errIgnored) {
+			r.effects.lease.runOut(ctx)
 		}
 	}
 	if err != nil {
-		return &Unended{Calls: r.unended(), Cause: err}
+		return &Unended{Calls: r.calls.unended(), Cause: err}
 	}
-	unwritten := r.catchUp(ctx)
+	unwritten := r.records.catchUp(ctx)
 	settled := make(chan struct{})
-	go func() { r.settling.Wait(); close(settled) }()
+	go func() { r.effects.settling.Wait(); close(settled) }()
 	if err = await(ctx, settled, 2*r.limits.Record); err != nil { // each has its own limit
 		err = fmt.Errorf("close runner: what calls came to is not kept yet: %w", err)
-		r.stopLease(ctx)
+		r.effects.lease.runOut(ctx)
 	} else {
-		err = r.endLease(ctx)
+		err = r.effects.lease.end(ctx)
 	}
-	if left := r.unended(); len(left) > 0 {
+	if left := r.calls.unended(); len(left) > 0 {
 		err = errors.Join(&Unended{Calls: left, Cause: errIgnored}, err)
 	}
 	if unwritten != nil {
@@ -128,13 +83,4 @@ func await(ctx context.Context, end <-chan struct{}, most time.Duration) error {
 	case <-over.C:
 		return errIgnored
 	}
-}
-
-// unended returns what runs, with the executors that were left behind, each once.
-func (r *Runner) unended() []Running {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := slices.AppendSeq(r.running(), maps.Values(r.left))
-	slices.SortFunc(out, older)
-	return out
 }

@@ -180,7 +180,7 @@ func TestCloseLeavesTheUnknownUnknown(t *testing.T) {
 		t.Errorf("it ran %d times, want once", n)
 	}
 	close(release)
-	for len(r.unended()) > 0 { // or the end of the test finds it running
+	for len(r.calls.unended()) > 0 { // or the end of the test finds it running
 		runtime.Gosched()
 	}
 }
@@ -309,24 +309,24 @@ func TestUnendedNamesEachOnce(t *testing.T) {
 	r := newRig(t, tool{}, nil)
 	for id := range uint64(3_000) {
 		gone := make(chan struct{})
-		one := &trip{id: id, abandon: gone, asked: Running{Call: id}}
-		if err := r.enter(one); err != nil {
+		one := &liveCall{asked: Running{Call: id}}
+		if err := r.calls.enter(one); err != nil {
 			t.Fatal(err)
 		}
 		left := make(chan struct{})
-		go func() { r.leave(one); close(left) }()
+		go func() { r.calls.leave(one, gone); close(left) }()
 		for over := false; !over; {
 			select {
 			case <-left:
 				over = true
 			default:
 			}
-			if list := r.unended(); len(list) != 1 {
+			if list := r.calls.unended(); len(list) != 1 {
 				t.Fatalf("%d are named, want one: %+v", len(list), list)
 			}
 		}
 		close(gone)
-		for len(r.unended()) > 0 {
+		for len(r.calls.unended()) > 0 {
 			runtime.Gosched()
 		}
 	}

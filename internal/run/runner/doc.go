@@ -1,7 +1,7 @@
 // Package runner is the only place where calls become effects.
 //
 // A [Runner] is a [capability.Invoker]. Each call passes eight stages, always
-// in this order, outermost first:
+// in this order; the first two also see its result:
 //
 //	record    every call gets a closing record, refused ones too
 //	plugins   may refuse a call or change its arguments, and reduce its result

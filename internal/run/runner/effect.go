@@ -3,12 +3,15 @@ package runner
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -47,15 +50,6 @@ type fault struct {
 	Text   string               `json:"text,omitempty"`
 }
 
-// A claim is the hold that a trip has on its effect. The nil claim holds
-// nothing.
-type claim struct {
-	key     string
-	request string
-	version int64
-	flight  chan struct{} // closed when this call has ended
-}
-
 // outcome returns an earlier end, or err.
 func (e *effect) outcome(err error) (capability.Result, error) {
 	if e == nil || err != nil {
@@ -71,37 +65,97 @@ func (e *effect) outcome(err error) (capability.Result, error) {
 	return res, err
 }
 
-// identify names the effect. Only a call with a key that may change something
-// has one to keep; any other gets a name for its records.
-func (r *Runner) identify(ctx context.Context, t *trip) error {
-	if t.effectID != "" {
-		return nil
+// effects keeps what calls with a key came to, so that each has its effect once,
+// in all processes that share a store.
+type effects struct {
+	store  Effects // nil: calls may have no keys
+	owner  string  // this Runner among all that share the store
+	keyOf  func(context.Context, capability.Call) string
+	lease  lease
+	within time.Duration // that a write may take, once a call has ended
+
+	mu       sync.Mutex
+	inFlight map[string]chan struct{} // effects that run here, by their key
+
+	settling  sync.WaitGroup // results that are being kept
+	unsettled atomic.Int64   // and could not
+}
+
+func newEffects(cfg Config, limits Limits) *effects {
+	id := make([]byte, 12)
+	rand.Read(id)
+	owner := hex.EncodeToString(id)
+	return &effects{
+		store: cfg.Effects, owner: owner, keyOf: cfg.Key, within: limits.Record, inFlight: map[string]chan struct{}{},
+		lease: lease{store: cfg.Effects, owner: owner, process: cfg.Process, dead: cfg.Dead, lasts: limits.Lease, within: limits.Record},
 	}
+}
+
+// A claim is the hold that a call has on its effect. The nil claim holds nothing.
+type claim struct {
+	effect
+	key      string
+	session  string
+	remember time.Duration // how long the end is kept
+	mayRerun bool          // although it is unknown whether it had its effect
+	notes    *notes        // of the call
+
+	version  int64         // of what is stored; 0: nothing of this call
+	done     chan struct{} // closed when this call has ended
+	repeated bool          // the result is an earlier one
+	lost     bool          // whether it had its effect is not known
+}
+
+func (c *claim) isRepeated() bool { return c != nil && c.repeated }
+
+func (c *claim) isLost() bool { return c != nil && c.lost }
+
+// fail is the error of a call that did not run because the store failed.
+func (c *claim) fail(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: "keep effect", Target: string(c.Target), Err: err,
+		Fix: "nothing ran, because that it runs once could not be made sure; fix the store and call again",
+	}
+}
+
+// identify names the effect of a call. Only a call with a key that may change
+// something has one to keep; any other gets a name for its records.
+func (e *effects) identify(ctx context.Context, inv *invocation) (id string, c *claim, err error) {
 	key := ""
-	if t.changes() {
-		key = r.cfg.Key(ctx, t.call)
+	if inv.plan.changes() {
+		key = e.keyOf(ctx, inv.call)
 	}
 	if key == "" {
-		t.effectID = r.me + "-" + strconv.FormatUint(t.id, 10)
-		return nil
+		return e.owner + "-" + strconv.FormatUint(inv.live.asked.Call, 10), nil, nil
 	}
-	if r.cfg.Effects == nil {
-		return &capability.Error{
-			Kind: capability.Unavailable, Op: "keep effect", Target: string(t.call.Target), Rule: "runner.effects",
+	if e.store == nil {
+		return "", nil, &capability.Error{
+			Kind: capability.Unavailable, Op: "keep effect", Target: string(inv.call.Target), Rule: "runner.effects",
 			Err: errors.New("the call has a key, and nothing here keeps what keyed calls did"), Fix: "call without a key, or give the runner a store",
 		}
 	}
 	// The same call must be known again although the catalog was reloaded.
-	bare := t.call
+	bare := inv.call
 	bare.CapabilityHash, bare.Code = "", ""
 	request, err := bare.Digest()
 	if err != nil {
-		request = t.request.Digest
+		request = inv.plan.request.Digest
 	}
-	scope := effectScope(t.call, key)
-	t.effect = &claim{key: store.Key("effect", scope), request: request}
-	t.effectID = hashed("ken.effect-id.v1", scope, request)[:32]
-	return nil
+	scope := effectScope(inv.call, key)
+	id = hashed("ken.effect-id.v1", scope, request)[:32]
+	return id, &claim{
+		effect: effect{State: effectRunning, ID: id, Request: request, Target: inv.call.Target, Owner: e.owner, Began: inv.began},
+		key:    store.Key("effect", scope), session: inv.call.Session, remember: inv.limits.Remember,
+		mayRerun: mayRerun(inv.target.Capability, inv.call, id), notes: &inv.notes,
+	}, nil
+}
+
+// effectScope names what is kept of a call by its key.
+func effectScope(call capability.Call, key string) string {
+	return hashed("ken.effect.v1", call.Principal.Tenant, call.Principal.ID, call.Session, key)
 }
 
 func hashed(fields ...string) string {
@@ -112,216 +166,217 @@ func hashed(fields ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// recall looks for an earlier end of the call without claiming anything.
-func (r *Runner) recall(ctx context.Context, t *trip) (*effect, error) {
-	if err := r.identify(ctx, t); err != nil || t.effect == nil {
+// mayRerun reports whether a second effect does no harm, as a source that is
+// believed declares, or a person wants it.
+func mayRerun(c *capability.Capability, call capability.Call, effectID string) bool {
+	if c.Trust >= capability.TrustUser && c.Effects.Idempotent == capability.Yes {
+		return true
+	}
+	var id string
+	return json.Unmarshal(call.Answers[AnswerAgain], &id) == nil && id == effectID
+}
+
+// recall looks for an earlier end of a call without claiming anything.
+func (e *effects) recall(ctx context.Context, c *claim) (*effect, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if err := e.begin(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := r.takeOff(ctx, t.effect); err != nil {
-		return nil, err
-	}
-	defer r.land(t.effect)
-	item, ok, err := r.cfg.Effects.Get(ctx, t.effect.key)
+	defer e.end(c)
+	item, ok, err := e.store.Get(ctx, c.key)
 	if err != nil {
-		return nil, effectError(t, err)
+		return nil, c.fail(err)
 	}
 	if !ok {
 		return nil, nil
 	}
-	e, _, err := r.meet(ctx, t, item)
-	return e, err
+	earlier, _, err := e.meet(ctx, c, item)
+	return earlier, err
 }
 
-// claim takes the effect for this call, or gives its earlier end.
-func (r *Runner) claim(ctx context.Context, t *trip) (*effect, error) {
-	if err := r.beginLease(ctx); err != nil {
-		return nil, effectError(t, err)
+// claim takes the effect for a call, or returns its earlier end.
+func (e *effects) claim(ctx context.Context, c *claim) (*effect, error) {
+	if err := e.lease.begin(ctx); err != nil {
+		return nil, c.fail(err)
 	}
-	if err := r.takeOff(ctx, t.effect); err != nil {
+	if err := e.begin(ctx, c); err != nil {
 		return nil, err
 	}
-	earlier, err := r.take(ctx, t)
+	earlier, err := e.take(ctx, c)
 	if err != nil || earlier != nil {
-		r.land(t.effect)
+		e.end(c)
 	}
 	return earlier, err
 }
 
-func (r *Runner) take(ctx context.Context, t *trip) (*effect, error) {
-	value, err := json.Marshal(effect{
-		State: effectRunning, ID: t.effectID, Request: t.effect.request, Target: t.call.Target, Owner: r.me, Began: t.began,
-	})
+func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
+	value, err := json.Marshal(c.effect)
 	if err != nil {
-		return nil, effectError(t, err)
+		return nil, c.fail(err)
 	}
 	at := int64(0) // absent
 	for range 8 {
 		var b store.Batch
-		b.At(t.effect.key, at)
+		b.At(c.key, at)
 		// Longer than a result is kept: an unknown outcome must not be
 		// forgotten before it was asked for.
-		b.PutFor(t.effect.key, value, 7*t.limits.Remember)
-		version, err := r.cfg.Effects.Apply(ctx, &b)
+		b.PutFor(c.key, value, 7*c.remember)
+		version, err := e.store.Apply(ctx, &b)
 		if err == nil {
-			t.effect.version = version
+			c.version = version
 			return nil, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return nil, effectError(t, err)
+			return nil, c.fail(err)
 		}
-		item, ok, err := r.cfg.Effects.Get(ctx, t.effect.key)
+		item, ok, err := e.store.Get(ctx, c.key)
 		if err != nil {
-			return nil, effectError(t, err)
+			return nil, c.fail(err)
 		}
 		at = 0
 		if !ok {
 			continue
 		}
-		earlier, again, err := r.meet(ctx, t, item)
+		earlier, again, err := e.meet(ctx, c, item)
 		if !again {
 			return earlier, err
 		}
-		t.note("run_again", "the outcome of an earlier try is unknown")
+		c.notes.add("run_again", "the outcome of an earlier try is unknown")
 		at = item.Version
 	}
-	return nil, effectError(t, errors.New("too many conflicting writes"))
+	return nil, c.fail(errors.New("too many conflicting writes"))
 }
 
-// meet judges an effect that is there already: it gives its end, or says that
+// meet judges an effect that is there already: it returns its end, or says that
 // the call may run again, or why neither.
-func (r *Runner) meet(ctx context.Context, t *trip, item store.Item) (end *effect, again bool, err error) {
-	var e effect
-	if err := json.Unmarshal(item.Value, &e); err != nil {
-		return nil, false, effectError(t, errors.New("record cannot be read"))
+func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *effect, again bool, err error) {
+	var met effect
+	if err := json.Unmarshal(item.Value, &met); err != nil {
+		return nil, false, c.fail(errors.New("record cannot be read"))
 	}
-	if e.Request != t.effect.request {
+	if met.Request != c.Request {
 		return nil, false, &capability.Error{
-			Kind: capability.Conflict, Op: "call", Target: string(t.call.Target),
+			Kind: capability.Conflict, Op: "call", Target: string(c.Target),
 			Err: errors.New("key was used for another call"), Fix: "use a key of its own for each call",
 		}
 	}
-	switch e.State {
+	switch met.State {
 	case effectDone:
-		t.again = true
-		return &e, false, nil
+		c.repeated = true
+		return &met, false, nil
 	case effectRunning:
-		alive, err := r.alive(ctx, e.Owner)
+		alive, err := e.lease.alive(ctx, met.Owner)
 		if err != nil {
-			return nil, false, effectError(t, err)
+			return nil, false, c.fail(err)
 		}
 		if alive {
 			return nil, false, &capability.Error{
-				Kind: capability.Unavailable, Op: "call", Target: string(t.call.Target),
+				Kind: capability.Unavailable, Op: "call", Target: string(c.Target),
 				Err: errors.New("the same call is still running"), Fix: "make it again when it has ended, for its result",
 			}
 		}
 	}
-	if t.mayRunAgain() {
+	if c.mayRerun {
 		return nil, true, nil
 	}
-	t.lost = true
+	c.lost = true
 	how := "was interrupted"
-	if e.State == effectRunning {
+	if met.State == effectRunning {
 		how = "was running when its process ended"
 	}
 	q := &Question{
-		Name: AnswerAgain, Effect: t.effectID,
-		Text: fmt.Sprintf("this call %s (started %s), and it is unknown whether it took effect; %s", how, e.Began.UTC().Format(time.RFC3339), lookFor(t.effectID, t.call.Session)),
+		Name: AnswerAgain, Effect: c.ID,
+		Text: fmt.Sprintf("this call %s (started %s), and it is unknown whether it took effect; %s", how, met.Began.UTC().Format(time.RFC3339), lookFor(c.ID, c.session)),
 	}
 	return nil, false, &capability.Error{
-		Kind: capability.InputNeeded, Op: "call", Target: string(t.call.Target), Rule: "effect.unknown", Err: q,
+		Kind: capability.InputNeeded, Op: "call", Target: string(c.Target), Rule: "effect.unknown", Err: q,
 		Fix: "look whether it happened; a person may then have it run again",
 	}
 }
 
-// mayRunAgain reports whether a second effect does no harm, as a source that is
-// believed declares, or a person wants it.
-func (t *trip) mayRunAgain() bool {
-	c := t.target.Capability
-	if c.Trust >= capability.TrustUser && c.Effects.Idempotent == capability.Yes {
-		return true
-	}
-	var id string
-	return json.Unmarshal(t.call.Answers[AnswerAgain], &id) == nil && id == t.effectID
+// lookFor says how a person finds a call in the audit log.
+func lookFor(effectID, session string) string {
+	return fmt.Sprintf("the trail has it as effect %s: ken audit query --session %s", effectID, session)
 }
 
 // release takes a claim back whose call did not run.
-func (r *Runner) release(ctx context.Context, t *trip) {
-	c := t.effect
+func (e *effects) release(ctx context.Context, c *claim) {
 	if c == nil || c.version == 0 {
 		return
 	}
 	var b store.Batch
 	b.At(c.key, c.version)
 	b.Delete(c.key)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.within)
 	defer cancel()
-	if err := r.persist(late, c, &b, nil); err != nil {
-		t.note("claim", "it did not run, and its claim could not be taken back: "+err.Error())
+	if err := e.persist(late, c, &b, nil); err != nil {
+		c.notes.add("claim", "it did not run, and its claim could not be taken back: "+err.Error())
 	}
 	c.version = 0
-	r.land(c)
+	e.end(c)
 }
 
 // settle keeps how a call ended. Only the same call waits for it, made
 // again, and [Runner.Close]: if the process dies first, or it does not work,
 // the effect is unknown and is not repeated either.
-func (r *Runner) settle(ctx context.Context, t *trip, res capability.Result, err error) {
-	c := t.effect
+func (e *effects) settle(ctx context.Context, c *claim, res capability.Result, err error) {
 	if c == nil || c.version == 0 {
 		return
 	}
 	if err != nil && nothingHappened(err) {
-		r.release(ctx, t)
+		e.release(ctx, c)
 		return
 	}
-	e := effect{State: effectDone, ID: t.effectID, Request: c.request, Target: t.call.Target, Owner: r.me, Began: t.began}
+	ended := c.effect
+	ended.State = effectDone
 	switch {
 	case err != nil && capability.KindOf(err) != capability.Timeout:
-		e.State = effectUnknown
-		t.note("effect", "whether it happened is not known")
+		ended.State = effectUnknown
+		c.notes.add("effect", "whether it happened is not known")
 	case err != nil:
-		f := asError(err, t.call.Target)
-		e.Fault = &fault{Kind: f.Kind, Op: f.Op, Target: f.Target, Rule: f.Rule, Fix: f.Fix}
+		f := asError(err, c.Target)
+		ended.Fault = &fault{Kind: f.Kind, Op: f.Op, Target: f.Target, Rule: f.Rule, Fix: f.Fix}
 		if f.Err != nil {
-			e.Fault.Text = f.Err.Error()
+			ended.Fault.Text = f.Err.Error()
 		}
 	}
-	e.Result = &res
-	value, bad := json.Marshal(e)
+	ended.Result = &res
+	value, bad := json.Marshal(ended)
 	if bad != nil || len(value) > store.MaxValue/2 {
-		e.Result = &capability.Result{
+		ended.Result = &capability.Result{
 			Failed: res.Failed, Handle: res.Handle,
 			Parts: []capability.Part{{Text: "This call was made before; its result was too large to keep."}},
 		}
-		value, _ = json.Marshal(e)
+		value, _ = json.Marshal(ended)
 	}
 	var b store.Batch
 	b.At(c.key, c.version)
-	keep := t.limits.Remember
-	if e.State == effectUnknown {
+	keep := c.remember
+	if ended.State == effectUnknown {
 		keep *= 7
 	}
 	b.PutFor(c.key, value, keep)
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
-	r.settling.Go(func() {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.within)
+	e.settling.Go(func() {
 		defer cancel()
-		if err := r.persist(late, c, &b, value); err != nil {
-			r.unsettled.Add(1)
+		if err := e.persist(late, c, &b, value); err != nil {
+			e.unsettled.Add(1)
 		}
-		r.land(c)
+		e.end(c)
 	})
 }
 
 // persist applies what a claim became, and tries again while the store cannot
 // be reached. Where contact was lost in the middle, the key tells whether the
 // batch is there: it then holds value, or with nil nothing.
-func (r *Runner) persist(ctx context.Context, c *claim, b *store.Batch, value []byte) error {
+func (e *effects) persist(ctx context.Context, c *claim, b *store.Batch, value []byte) error {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		_, err := r.cfg.Effects.Apply(ctx, b)
+		_, err := e.store.Apply(ctx, b)
 		switch {
 		case errors.Is(err, store.ErrUncertain):
-			item, there, unread := r.cfg.Effects.Get(ctx, c.key)
+			item, there, unread := e.store.Get(ctx, c.key)
 			if unread == nil && there == (value != nil) && bytes.Equal(item.Value, value) {
 				return nil
 			}
@@ -339,6 +394,38 @@ func (r *Runner) persist(ctx context.Context, c *claim, b *store.Batch, value []
 	}
 }
 
+// begin waits until no other call of this Runner has the effect, and then
+// has it: a call that is made again while it runs gets the first one's result.
+func (e *effects) begin(ctx context.Context, c *claim) error {
+	for {
+		e.mu.Lock()
+		other, busy := e.inFlight[c.key]
+		if !busy {
+			c.done = make(chan struct{})
+			e.inFlight[c.key] = c.done
+			e.mu.Unlock()
+			return nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return gaveUp(ctx)
+		}
+	}
+}
+
+// end lets others have the effect.
+func (e *effects) end(c *claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.done != nil {
+		delete(e.inFlight, c.key)
+		close(c.done)
+		c.done = nil
+	}
+}
+
 // nothingHappened reports whether an executor's error says so: see [Executor].
 func nothingHappened(err error) bool {
 	e, ok := errors.AsType[*capability.Error](err)
@@ -350,14 +437,4 @@ func nothingHappened(err error) bool {
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-}
-
-func effectError(t *trip, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &capability.Error{
-		Kind: capability.Unavailable, Op: "keep effect", Target: string(t.call.Target), Err: err,
-		Fix: "nothing ran, because that it runs once could not be made sure; fix the store and call again",
-	}
 }

@@ -195,12 +195,16 @@ func TestEffectEnds(t *testing.T) {
 // plant leaves an effect as a process leaves it that died.
 func plant(t *testing.T, s *store.Store, r *rig, call capability.Call, key string) {
 	t.Helper()
-	tr := &trip{runner: r.Runner, call: call, began: time.Now()}
-	tr.target.Capability = testCapabilities()[call.Target]
-	r.identify(t.Context(), tr)
-	value, _ := json.Marshal(effect{State: effectRunning, ID: tr.effectID, Request: tr.effect.request, Target: call.Target, Owner: "a dead one", Began: time.Now()})
+	inv := &invocation{runner: r.Runner, call: call, began: time.Now()}
+	inv.target.Capability = testCapabilities()[call.Target]
+	if err := inv.identify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left := inv.effect.effect
+	left.Owner = "a dead one"
+	value, _ := json.Marshal(left)
 	var b store.Batch
-	b.Put(tr.effect.key, value)
+	b.Put(inv.effect.key, value)
 	if _, err := s.Apply(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}

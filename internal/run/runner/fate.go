@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"ken/capability"
@@ -32,18 +31,18 @@ const settles = 2 * time.Second
 // nothing is: the call did not begin, changes nothing, or is forgotten by now.
 // Nothing is called or claimed.
 func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, error) {
-	key := r.cfg.Key(ctx, call)
-	if key == "" || r.cfg.Effects == nil {
+	key := r.effects.keyOf(ctx, call)
+	if key == "" || r.effects.store == nil {
 		return Fate{}, false, nil
 	}
 	c := &claim{key: store.Key("effect", effectScope(call, key))}
 	soon, cancel := context.WithTimeout(ctx, settles)
 	defer cancel()
-	here := r.takeOff(soon, c) != nil // it still runs in this Runner
+	here := r.effects.begin(soon, c) != nil // it still runs in this Runner
 	if !here {
-		defer r.land(c)
+		defer r.effects.end(c)
 	}
-	item, ok, err := r.cfg.Effects.Get(ctx, c.key)
+	item, ok, err := r.effects.store.Get(ctx, c.key)
 	if err != nil || !ok {
 		return Fate{}, false, err
 	}
@@ -56,19 +55,9 @@ func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, er
 	case effectDone:
 		f.Result, f.Err = e.outcome(nil)
 	case effectRunning:
-		if f.Runs = here && e.Owner == r.me; !f.Runs {
-			f.Runs, err = r.alive(ctx, e.Owner)
+		if f.Runs = here && e.Owner == r.effects.owner; !f.Runs {
+			f.Runs, err = r.effects.lease.alive(ctx, e.Owner)
 		}
 	}
 	return f, true, err
-}
-
-// effectScope names what is kept of a call by its key.
-func effectScope(call capability.Call, key string) string {
-	return hashed("ken.effect.v1", call.Principal.Tenant, call.Principal.ID, call.Session, key)
-}
-
-// lookFor says how a person finds a call in the trail.
-func lookFor(effectID, session string) string {
-	return fmt.Sprintf("the trail has it as effect %s: ken audit query --session %s", effectID, session)
 }

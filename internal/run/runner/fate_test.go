@@ -74,15 +74,15 @@ func TestFate(t *testing.T) {
 					s.key = key
 					s.value = effect{State: tt.state, ID: "e1", Owner: tt.owner, Began: time.Now(), Result: &capability.Result{Handle: "r1"}}
 					if tt.owner == mine {
-						s.value.Owner = r.me
+						s.value.Owner = r.effects.owner
 					}
 				}
 				if tt.flies {
 					c := &claim{key: key}
-					if err := r.takeOff(t.Context(), c); err != nil {
+					if err := r.effects.begin(t.Context(), c); err != nil {
 						t.Fatal(err)
 					}
-					defer r.land(c)
+					defer r.effects.end(c)
 				}
 				got, ok, err := r.Fate(t.Context(), call)
 				if err != nil || ok == tt.none {

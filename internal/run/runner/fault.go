@@ -78,11 +78,8 @@ func refusal(e *capability.Error) capability.Result {
 	return capability.Result{Failed: true, Parts: parts, Meta: map[string]string{}}
 }
 
-// statusOf returns how a call ended, for the record and as a state.
-func (t *trip) statusOf(res capability.Result, err error) (audit.Status, State) {
-	if t.lost {
-		return audit.Lost, Failed
-	}
+// statusOf returns how a call ended, by its result and error.
+func statusOf(res capability.Result, err error) (audit.Status, State) {
 	if err == nil {
 		switch {
 		case res.Meta[MetaEnd] == "timed-out":

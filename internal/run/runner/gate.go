@@ -211,6 +211,17 @@ func (g *gate) leave(name string) {
 	g.forget(l)
 }
 
+// leaveAfter frees a place once an executor has returned that its call was ended
+// without, which closes abandoned; nil: it has returned. What did not stop still takes
+// up its place.
+func (g *gate) leaveAfter(abandoned <-chan struct{}, name string) {
+	if abandoned == nil {
+		g.leave(name)
+		return
+	}
+	go func() { <-abandoned; g.leave(name) }()
+}
+
 // fill admits as many calls as there is room for.
 func (g *gate) fill() {
 	for g.running < g.limits.Concurrent {
@@ -246,43 +257,19 @@ type Load struct {
 func (r *Runner) Load() Load {
 	r.gate.mu.Lock()
 	defer r.gate.mu.Unlock()
-	return Load{r.gate.running, r.gate.line.waiting, r.unsettled.Load()}
+	return Load{r.gate.running, r.gate.line.waiting, r.effects.unsettled.Load()}
 }
 
 var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
 
-// limit waits for the call's turn. The record of what is about to happen is
-// made before: see [Runner.begin].
-func (r *Runner) limit(next step) step {
-	return func(ctx context.Context, t *trip) (capability.Result, error) {
-		earlier, err := r.begin(ctx, t)
-		if err != nil || earlier != nil {
-			return earlier.outcome(err)
-		}
-		name := t.extension()
-		if err := r.wait(ctx, t, name); err != nil {
-			r.release(ctx, t)
-			return capability.Result{}, err
-		}
-		defer func() {
-			if t.abandon == nil {
-				r.gate.leave(name)
-				return
-			}
-			// What did not stop still takes up its place.
-			go func() { <-t.abandon; r.gate.leave(name) }()
-		}()
-		return next(ctx, t)
-	}
-}
-
-func (r *Runner) wait(ctx context.Context, t *trip, name string) error {
-	if t.limits.Wait > 0 {
+// wait waits for the turn of a call.
+func (r *Runner) wait(ctx context.Context, inv *invocation) error {
+	if most := inv.limits.Wait; most > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.limits.Wait, errQueueWait)
+		ctx, cancel = context.WithTimeoutCause(ctx, most, errQueueWait)
 		defer cancel()
 	}
-	err := r.gate.enter(ctx, name, whoseCall(t.call))
+	err := r.gate.enter(ctx, inv.target.extension(), whoseCall(inv.call))
 	switch {
 	case err == nil || ctx.Err() == nil:
 		return err

@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,48 +35,44 @@ type After interface {
 	After(ctx context.Context, call capability.Call, res capability.Result) (capability.Result, error)
 }
 
-func (r *Runner) plugins(next step) step {
-	return func(ctx context.Context, t *trip) (capability.Result, error) {
-		if t.malformed != nil {
-			return capability.Result{}, t.malformed
-		}
-		t.enter(Validating)
-		passed := 0
-		for _, p := range r.cfg.Plugins {
-			if b, ok := p.(Before); ok {
-				if err := t.before(ctx, b); err != nil {
-					return r.afterwards(ctx, t, passed, capability.Result{}, err)
-				}
+// plugins lets the plugins see a call before it is performed, and its result after.
+func (r *Runner) plugins(ctx context.Context, inv *invocation) (capability.Result, error) {
+	passed := 0
+	for _, p := range r.cfg.Plugins {
+		if b, ok := p.(Before); ok {
+			arguments, err := argumentsBy(ctx, b, inv.call, &inv.notes)
+			if err != nil {
+				return r.afterwards(ctx, inv, passed, capability.Result{}, err)
 			}
-			passed++
+			inv.call.Arguments = arguments
 		}
-		// From here on the call's bytes are ours: code that kept those that it
-		// came with changes nothing.
-		t.given = t.call.Arguments
-		t.call.Arguments = bytes.Clone(t.given)
-		t.call.Answers = maps.Clone(t.call.Answers)
-		res, err := next(ctx, t)
-		return r.afterwards(ctx, t, passed, res, err)
+		passed++
 	}
+	// From here on the call's bytes are ours: code that kept those that it
+	// came with changes nothing.
+	inv.given = inv.call.Arguments
+	inv.call.Arguments = bytes.Clone(inv.given)
+	inv.call.Answers = maps.Clone(inv.call.Answers)
+	res, err := r.perform(ctx, inv)
+	return r.afterwards(ctx, inv, passed, res, err)
 }
 
-func (t *trip) before(ctx context.Context, p Before) error {
-	got, err := guard("plugin "+p.Name(), func(s string) { t.note("panic", s) }, func() (capability.Call, error) {
-		return p.Before(ctx, t.call)
-	})
+// argumentsBy returns the arguments of a call as a plugin wants them.
+func argumentsBy(ctx context.Context, p Before, call capability.Call, notes *notes) (json.RawMessage, error) {
+	got, err := guard("plugin "+p.Name(), notes.panicked, func() (capability.Call, error) { return p.Before(ctx, call) })
 	if err != nil {
-		return pluginError(p, t.call.Target, err)
+		return nil, pluginError(p, call.Target, err)
 	}
 	arguments := got.Arguments
-	got.Arguments = t.call.Arguments
-	if !reflect.DeepEqual(got, t.call) {
-		return pluginError(p, t.call.Target, errors.New("changed more of the call than its arguments"))
+	got.Arguments = call.Arguments
+	if !reflect.DeepEqual(got, call) {
+		return nil, pluginError(p, call.Target, errors.New("changed more of the call than its arguments"))
 	}
-	if !bytes.Equal(arguments, t.call.Arguments) {
-		t.call.Arguments = arguments
-		t.note("arguments_by", p.Name())
+	if bytes.Equal(arguments, call.Arguments) {
+		return call.Arguments, nil
 	}
-	return nil
+	notes.add("arguments_by", p.Name())
+	return arguments, nil
 }
 
 func pluginError(p Plugin, target capability.ID, err error) error {
@@ -90,25 +87,25 @@ func pluginError(p Plugin, target capability.ID, err error) error {
 
 // afterwards hands the result back through the plugins that let the call pass,
 // the last first.
-func (r *Runner) afterwards(ctx context.Context, t *trip, passed int, res capability.Result, err error) (capability.Result, error) {
+func (r *Runner) afterwards(ctx context.Context, inv *invocation, passed int, res capability.Result, err error) (capability.Result, error) {
 	for i := passed - 1; i >= 0; i-- {
 		a, ok := r.cfg.Plugins[i].(After)
 		if !ok {
 			continue
 		}
 		if err != nil && len(res.Parts) == 0 {
-			res = refusal(asError(err, t.call.Target))
+			res = refusal(asError(err, inv.call.Target))
 		}
 		// A caller that gave up does not keep a plugin from its duty.
-		call := t.call
+		call := inv.call
 		call.Arguments = bytes.Clone(call.Arguments)
-		got, bad := guard("plugin "+a.Name(), func(s string) { t.note("panic", s) }, func() (capability.Result, error) {
+		got, bad := guard("plugin "+a.Name(), inv.notes.panicked, func() (capability.Result, error) {
 			return a.After(context.WithoutCancel(ctx), call, res)
 		})
 		if bad != nil {
 			res.Parts = []capability.Part{{Text: fmt.Sprintf("The call was made. The plugin %s withheld its result.", a.Name())}}
 			res.Failed, res.Handle = true, ""
-			t.note("withheld_by", a.Name())
+			inv.notes.add("withheld_by", a.Name())
 			continue
 		}
 		res.Parts, res.Failed = got.Parts, res.Failed || got.Failed

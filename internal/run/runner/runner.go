@@ -2,13 +2,9 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -117,30 +113,18 @@ type Config struct {
 // number of Runners, in one process or several, may share the same effects. It
 // must be closed.
 type Runner struct {
-	cfg     Config
-	limits  Limits
-	first   step
-	gate    *gate
-	schemas schemas
-	me      string // this Runner among all that share the effects
+	cfg    Config
+	limits Limits // of the start; see bounds
 
-	calls   atomic.Uint64
-	mu      sync.Mutex
-	live    map[uint64]*trip
-	left    map[uint64]Running       // calls that ended although their executor did not return
-	flights map[string]chan struct{} // effects that run here, by their key
-
+	calls     *calls // that have not ended
+	gate      *gate
+	schemas   schemas
 	consented consented
 	checks    chan struct{} // holds one for each check that runs
-
-	closed bool
-	idle   chan struct{} // closed when closed and nothing is live
-
-	settling  sync.WaitGroup // results that are being kept
-	unsettled atomic.Int64   // and could not
-
-	lease     lease
-	unwritten unwritten
+	effects   *effects
+	records   *recorder
+	results   outputs
+	secrets   secrets
 }
 
 var _ capability.Invoker = (*Runner)(nil)
@@ -172,71 +156,92 @@ func New(cfg Config) (*Runner, error) {
 	if cfg.Surface == nil {
 		cfg.Surface = func(_ context.Context, call capability.Call) policy.Surface { return policy.Surface(call.Surface) }
 	}
-	id := make([]byte, 12)
-	rand.Read(id)
 	r := &Runner{
-		cfg: cfg, limits: limits, me: hex.EncodeToString(id),
-		live: map[uint64]*trip{}, left: map[uint64]Running{}, flights: map[string]chan struct{}{}, idle: make(chan struct{}),
-		checks: make(chan struct{}, checksAtOnce), unwritten: unwritten{turn: make(chan struct{}, 1)},
+		cfg: cfg, limits: limits, calls: newCalls(), checks: make(chan struct{}, checksAtOnce), effects: newEffects(cfg, limits),
+		records: &recorder{log: cfg.Log, now: cfg.Now, within: limits.Record, unwritten: unwritten{turn: make(chan struct{}, 1)}},
+		results: outputs{cfg.Results}, secrets: secrets{cfg.Redactor},
 	}
 	r.gate = newGate(r.bounds)
-	r.first = chain(r.stages(), r.execute)
 	return r, nil
-}
-
-// A step carries a call on; a stage wraps the next.
-type (
-	step  func(ctx context.Context, t *trip) (capability.Result, error)
-	stage struct {
-		name string
-		wrap func(next step) step
-	}
-)
-
-// stages are those around execute, outermost first. Nothing may be put between
-// decide and execute that changes a call.
-func (r *Runner) stages() []stage {
-	return []stage{
-		{"record", r.record},
-		{"plugins", r.plugins},
-		{"resolve", r.resolve},
-		{"validate", r.validate},
-		{"decide", r.decide},
-		{"consent", r.consent},
-		{"limit", r.limit},
-	}
-}
-
-func chain(stages []stage, last step) step {
-	for i := len(stages) - 1; i >= 0; i-- {
-		last = stages[i].wrap(last)
-	}
-	return last
 }
 
 // Invoke carries out one call. The result is never empty: where the error is
 // not nil it says the same to a model. Errors are *[capability.Error].
 func (r *Runner) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	real, err := envelope.Unwrap(call)
+	real, malformed := envelope.Unwrap(call)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	t := &trip{runner: r, id: r.calls.Add(1), call: real, malformed: err, began: r.cfg.Now(), stop: stop, limits: r.bounds()}
-	t.asked = Running{
-		Call: t.id, Target: real.Target, Session: real.Session, Began: t.began,
+	inv := &invocation{runner: r, call: real, began: r.cfg.Now(), limits: r.bounds()}
+	inv.live.stop = stop
+	inv.live.asked = Running{
+		Call: r.calls.number.Add(1), Target: real.Target, Session: real.Session, Began: inv.began,
 		Principal: real.Principal, Mode: real.Mode, Origin: real.Origin, Surface: string(r.cfg.Surface(ctx, real)),
 	}
-	if err := r.enter(t); err != nil {
+	if err := r.calls.enter(&inv.live); err != nil {
 		return refusal(err), err
 	}
-	defer r.leave(t)
-	t.enter(Created)
-	return r.first(ctx, t)
+	defer func() { r.calls.leave(&inv.live, inv.end.abandoned) }()
+	inv.enter(Created)
+	res, err := guard("call", inv.notes.panicked, func() (capability.Result, error) {
+		if malformed != nil {
+			return capability.Result{}, malformed
+		}
+		inv.enter(Validating)
+		return r.plugins(ctx, inv)
+	})
+	return r.record(ctx, inv, res, err)
+}
+
+// perform takes a call that the plugins let through from its target to its result:
+// resolve, validate, decide and, where a person must agree, consent. Nothing may be
+// put behind decide that changes the call.
+func (r *Runner) perform(ctx context.Context, inv *invocation) (res capability.Result, err error) {
+	if inv.call, inv.target, err = r.resolve(ctx, inv.call); err != nil {
+		return res, err
+	}
+	if inv.args, err = r.validate(ctx, inv.call, inv.target, inv.limits, &inv.notes); err != nil {
+		return res, err
+	}
+	if inv.call, inv.plan, err = r.plan(ctx, inv.call, inv.target, &inv.notes); err != nil {
+		return res, err
+	}
+	inv.plan.decide(r.rules())
+	switch inv.plan.decision.Effect {
+	case policy.Allow:
+		return r.performAllowed(ctx, inv)
+	case policy.Ask:
+		if end := r.consent(ctx, inv); end != nil {
+			return end.res, end.err
+		}
+		res, err := r.performAllowed(ctx, inv)
+		r.consented.remember(inv.plan.request.Digest, err, r.cfg.Now())
+		return res, err
+	}
+	return inv.plan.decision.Result(), inv.plan.decision.Err(inv.call.Target)
+}
+
+// performAllowed takes a call that nobody has to be asked about any more from the
+// record of what is about to happen to its result: limit and execute.
+func (r *Runner) performAllowed(ctx context.Context, inv *invocation) (capability.Result, error) {
+	if earlier, err := r.begin(ctx, inv); err != nil || earlier != nil {
+		return earlier.outcome(err)
+	}
+	err := r.wait(ctx, inv)
+	if err == nil {
+		defer func() { r.gate.leaveAfter(inv.end.abandoned, inv.target.extension()) }()
+		err = r.recheck(ctx, inv)
+	}
+	if err != nil {
+		r.effects.release(ctx, inv.effect)
+		return capability.Result{}, err
+	}
+	return r.execute(ctx, inv)
 }
 
 // Err returns why the last attempt to write outstanding closing records failed,
 // or nil. No call starts meanwhile. See [Runner.Ready], which tries again.
 func (r *Runner) Err() error {
-	if e := r.unwritten.why(); e != nil {
+	if e := r.records.unwritten.why(); e != nil {
 		return e
 	}
 	return nil

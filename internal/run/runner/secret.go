@@ -9,23 +9,28 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/govern/audit"
 )
 
+// secrets finds the secrets that Ken knows in what passes through a Runner, and
+// takes them out.
+type secrets struct{ redactor *audit.Redactor }
+
 // undeclared returns the names of the secrets that Ken knows, that stand in what
-// a call hands to its executor, and that this one is not given anyway.
+// a call hands to its executor, and that this one is not given anyway: neither by
+// the capability nor, as facts have it, besides.
 // The rules deny a call for them: a secret is for those that it was given to.
-func (r *Runner) undeclared(t *trip) []string {
-	found := r.named(t.call.Arguments)
-	for name, answer := range t.call.Answers {
+func (s secrets) undeclared(call capability.Call, c *capability.Capability, facts []string) []string {
+	found := s.named(call.Arguments)
+	for name, answer := range call.Answers {
 		if name != AnswerConsent && name != AnswerAgain { // what people tell Ken stays in it
-			found = append(found, r.named(answer)...)
+			found = append(found, s.named(answer)...)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	c := t.target.Capability
-	given := slices.Concat(c.RequiredSecrets, t.facts.Secrets)
+	given := slices.Concat(c.RequiredSecrets, facts)
 	if c.Run != nil {
 		given = append(given, c.Run.Env...)
 	}
@@ -35,8 +40,8 @@ func (r *Runner) undeclared(t *trip) []string {
 
 // named returns the names of the secrets in a JSON text: as it is written, and as
 // readers understand it.
-func (r *Runner) named(raw json.RawMessage) []string {
-	found := r.cfg.Redactor.Named(string(raw))
+func (s secrets) named(raw json.RawMessage) []string {
+	found := s.redactor.Named(string(raw))
 	escaped, percent := bytes.IndexByte(raw, '\\') >= 0, bytes.IndexByte(raw, '%') >= 0
 	if !escaped && !percent {
 		return found
@@ -51,10 +56,10 @@ func (r *Runner) named(raw json.RawMessage) []string {
 			continue
 		}
 		if escaped {
-			found = append(found, r.cfg.Redactor.Named(text)...)
+			found = append(found, s.redactor.Named(text)...)
 		}
 		if plain := unescape(text); plain != text {
-			found = append(found, r.cfg.Redactor.Named(plain)...)
+			found = append(found, s.redactor.Named(plain)...)
 		}
 	}
 }
@@ -90,24 +95,24 @@ func nibble(c byte) byte {
 	return 16
 }
 
-// withoutSecrets takes the secrets that Ken knows out of a result. Every result
+// hide takes the secrets that Ken knows out of a result. Every result
 // passes here before it is kept and again before a caller has it, so all
 // surfaces show the same.
-func (r *Runner) withoutSecrets(res capability.Result) capability.Result {
-	hide := r.cfg.Redactor.Held
+func (s secrets) hide(res capability.Result) capability.Result {
+	hide := s.redactor.Held
 	parts := make([]capability.Part, len(res.Parts))
 	for i, p := range res.Parts {
 		p.Text, p.Link = hide(p.Text), hide(p.Link)
-		if clean, same := r.hideBytes(p.JSON); !same {
+		if clean, same := s.hideBytes(p.JSON); !same {
 			p.JSON = json.RawMessage(clean)
 			if !json.Valid(p.JSON) { // the secret was more than a text
 				p.JSON, p.Text = nil, clean
 			}
 		}
-		if _, same := r.hideBytes(p.Extra); !same {
+		if _, same := s.hideBytes(p.Extra); !same {
 			p.Extra = nil
 		}
-		if clean, same := r.hideBytes(p.Data); !same {
+		if clean, same := s.hideBytes(p.Data); !same {
 			p.Data = []byte(clean)
 		}
 		parts[i] = p
@@ -127,20 +132,20 @@ func (r *Runner) withoutSecrets(res capability.Result) capability.Result {
 	return res
 }
 
-func (r *Runner) hideBytes(b []byte) (clean string, same bool) {
+func (s secrets) hideBytes(b []byte) (clean string, same bool) {
 	if len(b) == 0 {
 		return "", true
 	}
-	clean = r.cfg.Redactor.Held(string(b))
+	clean = s.redactor.Held(string(b))
 	return clean, clean == string(b)
 }
 
-// errorWithoutSecrets takes them out of an error: its cause may quote what a
+// hideInError takes them out of an error: its cause may quote what a
 // program or a server said.
-func (r *Runner) errorWithoutSecrets(e *capability.Error) *capability.Error {
-	hide := r.cfg.Redactor.Held
+func (s secrets) hideInError(e *capability.Error) *capability.Error {
+	hide := s.redactor.Held
 	if q, ok := errors.AsType[*capability.Inquiry](e); ok {
-		r.inquiryWithoutSecrets(q)
+		s.hideInInquiry(q)
 	}
 	if text := e.Error(); hide(text) == text {
 		return e
@@ -153,11 +158,11 @@ func (r *Runner) errorWithoutSecrets(e *capability.Error) *capability.Error {
 	return &clean
 }
 
-// inquiryWithoutSecrets cleans what a server asks a person.
-func (r *Runner) inquiryWithoutSecrets(q *capability.Inquiry) {
+// hideInInquiry cleans what a server asks a person.
+func (s secrets) hideInInquiry(q *capability.Inquiry) {
 	requests := maps.Clone(q.Requests)
 	for name, raw := range requests {
-		if clean, same := r.hideBytes(raw); !same {
+		if clean, same := s.hideBytes(raw); !same {
 			if !json.Valid([]byte(clean)) {
 				clean = "{}"
 			}

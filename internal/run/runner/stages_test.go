@@ -77,23 +77,17 @@ func TestStageOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.events = nil
+	r.schemas.by = nil // so that validate asks for it again
 	if _, err := r.Invoke(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"CREATED", "VALIDATING", "plugin before", "resolve", "facts", "rules", "consent", "consume",
+		"CREATED", "VALIDATING", "plugin before", "resolve", "validate", "facts", "rules", "consent", "consume",
 		"append capability_started", "rules", "EXECUTING", "execute", "PROCESSING", "plugin after",
 		"LOGGING", "append capability_executed", "COMPLETED",
 	}
 	if diff := cmp.Diff(want, tr.all()); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
-	}
-	var names []string
-	for _, s := range r.stages() {
-		names = append(names, s.name)
-	}
-	if got, want := strings.Join(names, " > ")+" > execute", "record > plugins > resolve > validate > decide > consent > limit > execute"; got != want {
-		t.Errorf("stages are %s, want %s", got, want)
 	}
 }
 

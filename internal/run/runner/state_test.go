@@ -21,13 +21,14 @@ func TestT13OnlyListedTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var seen []Transition
 		r := &Runner{cfg: Config{Now: time.Now, Observe: func(tr Transition) { seen = append(seen, tr) }}}
-		trip := &trip{runner: r, executed: rapid.SampledFrom([]string{"", eventSuccess, eventError, eventTimeout}).Draw(t, "executed")}
+		inv := &invocation{runner: r}
+		inv.end.event = rapid.SampledFrom([]string{"", eventSuccess, eventError, eventTimeout}).Draw(t, "ended by")
 		from := Created
 		for _, to := range rapid.SliceOf(rapid.Uint8Range(0, 9)).Draw(t, "asked for") {
 			before := len(seen)
-			trip.enter(State(to))
+			inv.enter(State(to))
 			events, ok := legal[from.String()+" "+State(to).String()]
-			if ok && events != "" && trip.executed == "" && from == Executing {
+			if ok && events != "" && inv.end.event == "" && from == Executing {
 				ok = false // nothing has ended the execution
 			}
 			if moved := len(seen) > before; moved != ok {
@@ -41,8 +42,8 @@ func TestT13OnlyListedTransitions(t *testing.T) {
 			}
 			from = State(to)
 		}
-		if State(trip.state.Load()) != from {
-			t.Fatalf("state %s, want %s", State(trip.state.Load()), from)
+		if inv.live.at() != from {
+			t.Fatalf("state %s, want %s", inv.live.at(), from)
 		}
 	})
 }

@@ -85,18 +85,15 @@ func (u *unwritten) failed(cause *capability.Error) {
 // records that the audit log did not accept before, so its answer is the one
 // the next call would get.
 func (r *Runner) Ready(ctx context.Context) error {
-	r.mu.Lock()
-	closed := r.closed
-	r.mu.Unlock()
-	if closed {
+	if r.calls.isClosed() {
 		return errors.New("the runner is closed")
 	}
-	return r.catchUp(ctx)
+	return r.records.catchUp(ctx)
 }
 
 // catchUp writes the closing records that the audit log did not accept before.
-func (r *Runner) catchUp(ctx context.Context) error {
-	u := &r.unwritten
+func (w *recorder) catchUp(ctx context.Context) error {
+	u := &w.unwritten
 	if u.why() == nil {
 		return nil
 	}
@@ -108,14 +105,14 @@ func (r *Runner) catchUp(ctx context.Context) error {
 	}
 	// If the caller gave up in the middle, it would be unknown what was
 	// written.
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limits.Record)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.within)
 	defer cancel()
 	for {
 		records := u.next()
 		if len(records) == 0 {
 			return nil
 		}
-		if _, err := r.cfg.Log.Append(late, records...); err != nil {
+		if _, err := w.log.Append(late, records...); err != nil {
 			cause := unwritable(err)
 			u.failed(cause)
 			return cause
@@ -126,14 +123,14 @@ func (r *Runner) catchUp(ctx context.Context) error {
 
 // degrade keeps the closing records for later, and notes in the result that
 // they are missing.
-func (r *Runner) degrade(t *trip, res *capability.Result, records []audit.Record, cause error) {
+func (w *recorder) degrade(res *capability.Result, records []audit.Record, cause error) {
 	for i := range records {
 		notes := map[string]string{}
 		maps.Copy(notes, records[i].Metadata.Notes)
-		notes["late"] = "the audit log could not be written when the call ended, at " + r.cfg.Now().UTC().Format(time.RFC3339Nano)
+		notes["late"] = "the audit log could not be written when the call ended, at " + w.now().UTC().Format(time.RFC3339Nano)
 		records[i].Metadata.Notes = notes
 	}
-	r.unwritten.add(unwritable(cause), records)
+	w.unwritten.add(unwritable(cause), records)
 	res.Meta[MetaAudit] = "degraded"
 	res.Parts = append(res.Parts, capability.Part{
 		Text: "The end of this call is not in the audit log yet: " + cause.Error() + ". No further call runs until the audit log can be written.",

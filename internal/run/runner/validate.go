@@ -23,32 +23,29 @@ type schemas struct {
 	by map[string]*checker
 }
 
-// validate holds the arguments to the schema. Its errors name the place and
-// what belongs there, never what was there.
-func (r *Runner) validate(next step) step {
-	return func(ctx context.Context, t *trip) (capability.Result, error) {
-		value, err := t.limits.arguments(t.call.Arguments)
-		if err != nil {
-			return capability.Result{}, invalid(t, err)
-		}
-		t.args = len(value)
-		fit, err := r.schemaOf(ctx, t)
-		if err != nil {
-			return capability.Result{}, err
-		}
-		if err := check(fit, value); err != nil {
-			return capability.Result{}, invalid(t, err)
-		}
-		return next(ctx, t)
+// validate holds the arguments to the schema and counts them. Its errors name the
+// place and what belongs there, never what was there.
+func (r *Runner) validate(ctx context.Context, call capability.Call, t target, limits Limits, notes *notes) (args int, err error) {
+	value, err := limits.arguments(call.Arguments)
+	if err != nil {
+		return 0, invalid(call, err)
 	}
+	fit, err := r.schemas.of(ctx, t, notes)
+	if err != nil {
+		return len(value), err
+	}
+	if err := check(fit, value); err != nil {
+		return len(value), invalid(call, err)
+	}
+	return len(value), nil
 }
 
-func invalid(t *trip, err error) error {
+func invalid(call capability.Call, err error) error {
 	e := &capability.Error{
-		Kind: capability.Invalid, Op: "validate", Target: string(t.call.Target), Err: err, Fix: "describe_capability shows its arguments",
+		Kind: capability.Invalid, Op: "validate", Target: string(call.Target), Err: err, Fix: "describe_capability shows its arguments",
 	}
-	if t.call.Origin == capability.ByPerson {
-		e.Fix = "ken catalog show " + string(t.call.Target) + " lists its arguments"
+	if call.Origin == capability.ByPerson {
+		e.Fix = "ken catalog show " + string(call.Target) + " lists its arguments"
 	}
 	return e
 }
@@ -88,11 +85,10 @@ func check(c *checker, value map[string]any) error {
 	return errors.New(explain(c.Schema(), value))
 }
 
-// schemaOf returns the compiled schema of the target's arguments.
-func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
-	c := t.target.Capability
+// of returns the compiled schema of a target's arguments.
+func (s *schemas) of(ctx context.Context, t target, notes *notes) (*checker, error) {
+	c := t.Capability
 	key := c.Hash + " " + string(c.ID)
-	s := &r.schemas
 	if c.Hash != "" {
 		s.mu.RLock()
 		found := s.by[key]
@@ -105,7 +101,7 @@ func (r *Runner) schemaOf(ctx context.Context, t *trip) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := guard("compile schema", func(s string) { t.note("panic", s) }, func() (*checker, error) {
+	made, err := guard("compile schema", notes.panicked, func() (*checker, error) {
 		return compile(raw, c.Parameters, !judgesItself(c))
 	})
 	if err != nil {
@@ -135,15 +131,15 @@ func unusable(c *capability.Capability, err error) error {
 }
 
 // schema asks the source, then the executor.
-func (t *trip) schema(ctx context.Context) (json.RawMessage, error) {
-	if t.target.Schema != nil {
-		raw, err := t.target.Schema(ctx)
+func (t *target) schema(ctx context.Context) (json.RawMessage, error) {
+	if t.Schema != nil {
+		raw, err := t.Schema(ctx)
 		if err != nil || len(raw) > 0 {
 			return raw, err
 		}
 	}
 	if x, ok := t.executor.(Schemer); ok {
-		return x.Schema(t.target.Capability), nil
+		return x.Schema(t.Capability), nil
 	}
 	return nil, nil
 }
