@@ -523,7 +523,7 @@ var aboveFields = map[string]int{
 	"internal/app.App":               31,
 	"internal/cli/chat.chat":         28,
 	"internal/find/discover.turn":    21,
-	"internal/find/ranking.searcher": 22,
+	"internal/find/ranking.searcher": 23,
 	"internal/govern/audit.Log":      23,
 	"internal/run/sandbox.run":       22,
 	"internal/serve/shim.relay":      25,
