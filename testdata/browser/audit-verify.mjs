@@ -28,7 +28,7 @@ await story(async ({ page }) => {
   await steps.getByText("READ_FILE").first().waitFor();
   await page.getByRole("link", { name: "Download the proof" }).waitFor();
   await accessible(page, "one call");
-  await page.getByRole("link", { name: "← Trail" }).click();
+  await page.getByRole("link", { name: "← Audit log" }).click();
 
   await page.getByRole("button", { name: "Verify the audit log" }).click();
   const result = page.getByRole("region", { name: "Audit log verification" });

@@ -22,7 +22,7 @@ await story(async ({ page }) => {
   await say(page, "/read_file notes.txt", 2);
   await page.getByTitle("the model that answers").getByText("lab/other").waitFor();
 
-  const banner = page.getByRole("alert").filter({ hasText: "Nothing may be called now" });
+  const banner = page.getByRole("alert").filter({ hasText: "Ken refuses all calls until this is fixed" });
   check((await banner.count()) === 0, "a fault is shown, and there is none");
   writeFileSync(file, good + "policy: {askAbovee: 5}\n");
   const refused = await say(page, "/read_file notes.txt", 3);

@@ -14,7 +14,7 @@ await story(async ({ page, context }) => {
 
   // g and a letter lead to each view.
   await visit(page, "/settings");
-  for (const [key, name] of [["k", "Catalog"], ["p", "Playground"], ["a", "Approvals"], ["t", "Trail"], ["i", "Insights"], ["s", "Settings"], ["c", "New session"]]) {
+  for (const [key, name] of [["k", "Catalog"], ["p", "Playground"], ["a", "Approvals"], ["t", "Audit log"], ["i", "Insights"], ["s", "Settings"], ["c", "New session"]]) {
     await page.locator("body").click({ position: { x: 2, y: 2 } });
     await page.evaluate(() => document.activeElement?.blur());
     await page.keyboard.press("g");

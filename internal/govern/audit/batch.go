@@ -23,7 +23,7 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 		return nil, 0, l.failure
 	}
 	if l.closing {
-		return nil, 0, fmt.Errorf("record in the audit trail: %w", ErrClosed)
+		return nil, 0, fmt.Errorf("record in the audit log: %w", ErrClosed)
 	}
 	if err := l.needBatch(); err != nil {
 		return nil, 0, err

@@ -236,7 +236,7 @@ func (l *Log) Append(ctx context.Context, records ...Record) (ID, error) {
 	for i := range records {
 		switch r := &records[i]; {
 		case r.Event == "":
-			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit trail", Err: errors.New("a record without an event")}
+			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit log", Err: errors.New("a record without an event")}
 		case r.Event == Opened || r.Event == Retired || r.Event == Resumed || r.Chain != nil:
 			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("only the log itself writes records about chains")}
 		}
@@ -270,7 +270,7 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 		select {
 		case <-b.done: // both are true: then it is recorded
 		default:
-			return "", fmt.Errorf("record in the audit trail: %w; whether it was recorded is not known", context.Cause(ctx))
+			return "", fmt.Errorf("record in the audit log: %w; whether it was recorded is not known", context.Cause(ctx))
 		}
 	}
 	if b.err != nil {

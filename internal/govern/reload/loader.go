@@ -105,9 +105,9 @@ func (l *Loader) Fault(operator bool) string {
 	case err == nil:
 		return ""
 	case operator:
-		return "Nothing may be called now: " + untrusted.Line(err.Error(), 500)
+		return "Ken refuses all calls until this is fixed: " + untrusted.Line(err.Error(), 500)
 	}
-	return "Nothing may be called now: the configuration cannot be followed. The operator of Ken can fix it."
+	return "Ken refuses all calls, because its configuration cannot be read. Ask the operator to fix it."
 }
 
 // ProfileName returns the name of the profile of the rules in force.
@@ -115,7 +115,7 @@ func (l *Loader) ProfileName() string {
 	if rules, _ := l.Rules(); rules != nil {
 		return rules.Settings().Profile.String()
 	}
-	return "none, since their files cannot be followed"
+	return "none, because the files of the rules cannot be read"
 }
 
 // Current returns what is in force, as of at most maxAge ago.

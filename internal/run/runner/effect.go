@@ -298,7 +298,7 @@ func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *eff
 
 // lookFor says how a person finds a call in the audit log.
 func lookFor(effectID, session string) string {
-	return fmt.Sprintf("the trail has it as effect %s: ken audit query --session %s", effectID, session)
+	return fmt.Sprintf("the audit log has it as effect %s: ken audit query --session %s", effectID, session)
 }
 
 // release takes a claim back whose call did not run.

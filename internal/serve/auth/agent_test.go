@@ -109,7 +109,7 @@ func TestAgentSignsNobodyIn(t *testing.T) {
 		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" || strings.Contains(w.Body.String(), agent) {
 			t.Errorf("%s with an agent's token = %d %v, want 401 and no cookie", name, w.Code, w.Header())
 		}
-		if !strings.Contains(w.Body.String(), "That token is for agents") {
+		if !strings.Contains(w.Body.String(), "This token is for agents") {
 			t.Errorf("%s with an agent's token says %s, want that it is one", name, w.Body)
 		}
 	}

@@ -81,7 +81,7 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 			t := newTicket()
 			t.ID, t.Tenant, t.Roles, t.Name = who.Principal.ID, who.Principal.Tenant, who.Principal.Roles, who.Name
 			if err = g.jar.set(w, t, secure); err != nil {
-				err = &strayError{"Your groups at the sign-in service are too many for a cookie. Ask the operator of this Ken to choose another serve.oidc.rolesClaim.", err}
+				err = &strayError{"The sign-in service lists more groups for you than fit in a cookie. Ask the operator to set another serve.oidc.rolesClaim.", err}
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (g *guard) callback(w http.ResponseWriter, r *http.Request) {
 		g.signInPage(w, r, http.StatusUnauthorized, stray.say)
 	case errors.Is(err, errWrongToken), errors.Is(err, errExpired):
 		log(r, "the issuer's token is refused", err)
-		g.signInPage(w, r, http.StatusUnauthorized, "What the sign-in service says about you cannot be used. The log of this Ken says why.")
+		g.signInPage(w, r, http.StatusUnauthorized, "The answer of the sign-in service could not be used. The reason is in Ken's log; ask the operator.")
 	default:
 		g.refuse(w, r, err, true)
 	}
@@ -130,7 +130,7 @@ func (e *strayError) Error() string { return e.cause.Error() }
 func (e *strayError) Unwrap() error { return e.cause }
 
 func again(why string) error {
-	return &strayError{"That sign-in was not begun here, was used before or is too old. Begin again.", errors.New(why)}
+	return &strayError{"This sign-in was started elsewhere, was used already, or has expired. Sign in again.", errors.New(why)}
 }
 
 // returned returns the login that a browser comes back from.
@@ -154,7 +154,7 @@ func (g *guard) returned(r *http.Request, secure bool) (journey, error) {
 	case q.Has("iss") && q.Get("iss") != g.issuer.Issuer:
 		return journey{}, again("another issuer leads back to us")
 	case q.Has("error"):
-		return journey{}, &strayError{"The sign-in service did not let you in.", fmt.Errorf("the issuer says %.100q", q.Get("error"))}
+		return journey{}, &strayError{"The sign-in service refused to sign you in.", fmt.Errorf("the issuer says %.100q", q.Get("error"))}
 	}
 	return j, nil
 }
@@ -177,12 +177,12 @@ func (g *guard) exchange(r *http.Request, j journey) (Identity, error) {
 	}
 	if i.ClientSecret != nil {
 		if client.ClientSecret, err = i.ClientSecret(ctx); err != nil {
-			return Identity{}, &strayError{"This Ken lacks the secret that the sign-in service wants. The log says more.", fmt.Errorf("read serve.oidc.clientSecret: %w", err)}
+			return Identity{}, &strayError{"Ken could not read the client secret for the sign-in service (serve.oidc.clientSecret). Ask the operator; the reason is in Ken's log.", fmt.Errorf("read serve.oidc.clientSecret: %w", err)}
 		}
 	}
 	token, err := client.Exchange(oidc.ClientContext(ctx, i.client), r.URL.Query().Get("code"), oauth2.VerifierOption(j.Verifier))
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return Identity{}, &strayError{"The sign-in service did not confirm it. Begin again.", fmt.Errorf("the issuer refuses the code: %s, %.100q", said.Response.Status, said.ErrorCode)}
+		return Identity{}, &strayError{"The sign-in service did not confirm this sign-in. Sign in again.", fmt.Errorf("the issuer refuses the code: %s, %.100q", said.Response.Status, said.ErrorCode)}
 	}
 	if err != nil {
 		return Identity{}, &downError{err}

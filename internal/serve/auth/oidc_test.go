@@ -378,7 +378,7 @@ func TestReplay(t *testing.T) {
 	i.codes[u.Query().Get("code")] = url.Values{}
 	i.mu.Unlock()
 	w := thief.get(back, "cross-site")
-	if w.Code != 401 || !strings.Contains(w.Body.String(), "Begin again") {
+	if w.Code != 401 || !strings.Contains(w.Body.String(), "Sign in again") {
 		t.Errorf("the second = %d %s, want 401", w.Code, w.Body)
 	}
 	i.mu.Lock()
@@ -657,7 +657,7 @@ func TestOIDCCookieEnds(t *testing.T) {
 		time.Sleep(time.Second)
 		w = ask(g, "GET", "/", "localhost", "Cookie", g.jar.name("", false)+"="+value)
 		wantProblem(t, w, "expired-token")
-		if w := ask(g, "GET", "/", "localhost", append(browserHeaders("none"), "Cookie", g.jar.name("", false)+"="+value)...); w.Code != 401 || !strings.Contains(w.Body.String(), "has ended") {
+		if w := ask(g, "GET", "/", "localhost", append(browserHeaders("none"), "Cookie", g.jar.name("", false)+"="+value)...); w.Code != 401 || !strings.Contains(w.Body.String(), "has expired") {
 			t.Errorf("a browser then = %d %s, want a page that says so", w.Code, w.Body)
 		}
 	})

@@ -52,7 +52,7 @@ func (g *guard) signInPage(w http.ResponseWriter, r *http.Request, status int, s
 		}
 		b.WriteString(`<a class="deed" href="` + html.EscapeString(to) + `">Sign in with ` + html.EscapeString(g.issuer.Name) + "</a>\n")
 	}
-	b.WriteString(`<p id="how">Ken prints a link when it starts: open it, and this browser is signed in. Or paste the token from that link, or the one in Ken's state folder, here.</p>
+	b.WriteString(`<p id="how">Open the link that <code>ken serve</code> prints when it starts. It signs this browser in. Or paste a token: the one from that link, or the one in the file <code>token</code> in Ken's state folder.</p>
 <form method="post" action="` + SignInPath + `">
 <label for="token">Token</label>
 <input id="token" name="` + tokenParam + `" type="password" autocomplete="off" autocapitalize="none" spellcheck="false" required aria-describedby="how">
@@ -67,7 +67,7 @@ func (g *guard) signInPage(w http.ResponseWriter, r *http.Request, status int, s
 func land(w http.ResponseWriter, path, title string) {
 	to := html.EscapeString(path)
 	page(w, http.StatusOK, title, `<meta http-equiv="refresh" content="0;url=`+to+`">`,
-		"<h1>"+html.EscapeString(title)+"</h1>\n<p><a href=\""+to+"\">Go on</a></p>\n")
+		"<h1>"+html.EscapeString(title)+"</h1>\n<p><a href=\""+to+"\">Continue</a></p>\n")
 }
 
 func page(w http.ResponseWriter, status int, title, head, body string) {

@@ -29,7 +29,7 @@ func (g *guard) answer(r *http.Request, err error) refusal {
 		return refusal{
 			status: http.StatusServiceUnavailable, code: "issuer-unavailable", wait: retryIssuer,
 			detail: "the issuer that serve.oidc names does not answer, so its tokens cannot be checked; the log says why",
-			say:    "The sign-in service does not answer. Try again in a moment.",
+			say:    "The sign-in service does not answer. Try again in a few seconds.",
 		}
 	}
 	if errors.Is(err, errNotAdmitted) {
@@ -39,14 +39,14 @@ func (g *guard) answer(r *http.Request, err error) refusal {
 		return refusal{
 			status: http.StatusForbidden, code: "not-admitted",
 			detail: "the issuer knows them, but they have none of the roles in serve.oidc.admit",
-			say:    "You are signed in there, but not admitted here. Ask the operator of this Ken.",
+			say:    "The sign-in service knows you, but you have none of the roles that may use this server (serve.oidc.admit). Ask the operator.",
 		}
 	}
 	if !within || errors.Is(err, errTooMany) {
 		return refusal{
 			status: http.StatusTooManyRequests, code: "too-many-attempts", wait: refill,
 			detail: "too many attempts without the right token; the right one is let in at any time",
-			say:    "Those were too many attempts. Wait a few seconds.",
+			say:    "Too many attempts. Wait a few seconds.",
 		}
 	}
 	g.Log.Warn("a request without the right token", "why", err, "from", r.RemoteAddr)
@@ -55,13 +55,13 @@ func (g *guard) answer(r *http.Request, err error) refusal {
 	switch {
 	case errors.Is(err, errNoToken):
 	case errors.Is(err, errExpired):
-		a.code, a.detail, a.say = "expired-token", errExpired.Error()+where, "Your sign-in has ended."
+		a.code, a.detail, a.say = "expired-token", errExpired.Error()+where, "Your sign-in has expired. Sign in again."
 		a.challenge += `, error="invalid_token"`
 	case errors.Is(err, errAgentToken):
-		a.detail, a.say = errAgentToken.Error()+"; open the link that ken serve prints, or use the file token in Ken's state folder", "That token is for agents. Open the link that Ken prints, or paste the one in the file token."
+		a.detail, a.say = errAgentToken.Error()+"; open the link that ken serve prints, or use the file token in Ken's state folder", "This token is for agents. Open the link that ken serve prints, or paste the token in the file token in Ken's state folder."
 		a.challenge += `, error="invalid_token"`
 	default:
-		a.detail, a.say = errWrongToken.Error()+where, "That token is not the right one."
+		a.detail, a.say = errWrongToken.Error()+where, "This token is not valid."
 		a.challenge += `, error="invalid_token"`
 	}
 	return a

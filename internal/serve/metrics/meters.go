@@ -102,8 +102,8 @@ func (read Readings) add(r *Registry) {
 		r.GaugeOf("ken_catalog_version", "The catalog's version; it grows with every change.", func() float64 { return float64(c().Version) })
 	}
 	if a := read.Audit; a != nil {
-		r.CounterOf("ken_audit_records_total", "Records written to the trail since the start.", func() float64 { return float64(a().Written) })
-		r.GaugeOf("ken_audit_poisoned", "1: the trail cannot be written, so nothing is called.", func() float64 {
+		r.CounterOf("ken_audit_records_total", "Records written to the audit log since the start.", func() float64 { return float64(a().Written) })
+		r.GaugeOf("ken_audit_poisoned", "1: the audit log cannot be written, so no call runs.", func() float64 {
 			if a().Poisoned {
 				return 1
 			}

@@ -22,7 +22,7 @@ export interface Piece { id: string; score: number; tokens: number; text: string
 export interface Found {
   query: string; map: string; briefs: Piece[]; cards?: Piece[]; fulls: Piece[]; skipped: { id: string; reason: string }[];
   tokens: { map: number; briefs: number; cards?: number; fulls: number; total: number };
-  fit: number; nearest?: { id: string; score: number }[];
+  fit: number; low_confidence?: boolean /* below discovery.lowConfidence: only the best hit is shown, and may not fit */; nearest?: { id: string; score: number }[];
   took_us: number; embed_us?: number; graph_us: number; budget: number; found: number; indexed: number; degraded: string[];
   rollout: { inject: boolean; reason?: string; cards: boolean; cardsReason?: string; experiment?: string; variant?: string };
 }

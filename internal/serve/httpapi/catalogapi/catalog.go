@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +15,22 @@ import (
 	"ken/internal/serve/httpapi/wire"
 )
 
+// shadowed is the state of a capability that another of the same id replaces. As
+// in ken catalog list, such rows are listed only where that state is asked for;
+// stats.shadowed counts them in any case.
+const shadowed = "shadowed"
+
 func (s *server) list(r *wire.Request) (any, error) {
-	v := s.view(r)
-	header, same := tagged(r, v, "list")
+	v, state := s.view(r), r.Text("state")
+	header, same := tagged(r, v, "list "+state)
 	if same {
 		return wire.Answered{Status: http.StatusNotModified, Header: header}, nil
 	}
-	return wire.Answered{Header: header, Value: v.ToldList()}, nil
+	list := v.ToldList()
+	list.Capabilities = slices.DeleteFunc(list.Capabilities, func(e *door.Entry) bool {
+		return string(e.State) != state && (state != "" || e.State == shadowed)
+	})
+	return wire.Answered{Header: header, Value: list}, nil
 }
 
 // A Description is a capability with its schema and text.

@@ -73,6 +73,7 @@ func (s *server) catalogRoutes() []wire.Route {
 	const group = "catalog"
 	return []wire.Route{{
 		Method: "GET", Path: "/api/v1/catalog", Name: "listCatalog", Group: group, Summary: "All capabilities with what is wrong with them, as ken catalog list --json",
+		Query:  []wire.Param{{Name: "state", About: "only this state; without it all but shadowed ones", Words: []string{"active", "quarantined", shadowed}}},
 		Answer: door.Listing{}, Serve: s.list,
 	}, {
 		Method: "GET", Path: "/api/v1/catalog/{id...}", Name: "showCapability", Group: group, Summary: "One capability with its schema and text",

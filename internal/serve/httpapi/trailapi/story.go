@@ -137,7 +137,7 @@ func (t *telling) gather() error {
 			return err
 		}
 		if page.Older != "" {
-			t.problems = []string{"there is more of it in the trail than was looked at; GET /api/v1/audit reads on"}
+			t.problems = []string{"the audit log has more records of this call than were read; GET /api/v1/audit reads the rest"}
 		}
 		for _, e := range page.Entries {
 			if t.belongs(&e.Record) {

@@ -161,7 +161,7 @@ func (a *api) verify(r *wire.Request) (any, error) {
 	select {
 	case a.verifying <- struct{}{}:
 	default:
-		return nil, &wire.Problem{Status: http.StatusConflict, Code: "busy", Detail: "the trail is being verified already; wait until that has ended"}
+		return nil, &wire.Problem{Status: http.StatusConflict, Code: "busy", Detail: "the audit log is being verified already; wait until that has ended"}
 	}
 	type outcome struct {
 		rep audit.Report
