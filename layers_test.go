@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -58,6 +58,7 @@ var layers = []layer{
 	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},
+	{"internal/bytesize", ""},
 	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
@@ -114,6 +115,8 @@ var layers = []layer{
 	{"internal/run/grants", words + ground + "internal/config internal/govern/policy internal/govern/reload internal/run/executor internal/run/executor/process"},
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
+	{"internal/run/queue", words + ground + "internal/run/runner"},
+	{"internal/run/queue/queuetest", words + "internal/run/queue"},
 	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
@@ -158,6 +161,8 @@ var layers = []layer{
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
 	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/evalreport", "internal/cli/output internal/find/eval internal/find/checkup"},
+	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
+	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},

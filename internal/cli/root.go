@@ -51,6 +51,7 @@ func newRoot(c *environment) *cobra.Command {
 		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newPolicy(c), newSecret(c), newToken(c),
 		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c),
 	)
+	root.AddCommand(newJobs(c)...)
 	return root
 }
 

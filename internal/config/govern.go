@@ -35,6 +35,8 @@ type Limits struct {
 	DataBytes int // of one image or sound in a result; default 8 MiB
 
 	Remember time.Duration // how long a finished effect is not repeated; default 24h
+
+	Jobs Jobs // calls that run later
 }
 
 // Requests bounds requests to HTTP APIs.
@@ -136,6 +138,14 @@ type Results struct {
 	MaxTotal   int64         // of all, the oldest go first; default 2 GiB
 }
 
+// Jobs bounds calls that run later. A zero field means its default.
+type Jobs struct {
+	Concurrent   int           // that one worker runs at once; default 8
+	PerExtension int           // of one extension, over all workers; default 8
+	PerPrincipal int           // of one principal, over all workers; default 8
+	Keep         time.Duration // how long one can be looked up after it ended; default 7 days
+}
+
 // Shell says what commands of the tool shell have besides the workspace. Which
 // commands may run is Policy.Access. The zero Shell gives nothing.
 type Shell struct {
@@ -177,6 +187,7 @@ func defaultLimits() Limits {
 	return Limits{
 		Concurrent: 64, PerExtension: 16, Queue: 4096, QueuePerExtension: 1024, Timeout: 5 * time.Minute, Slow: 5 * time.Second,
 		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day,
+		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Keep: 7 * day},
 	}
 }
 
@@ -296,6 +307,14 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *int64 { return &c.Audit.SegmentBytes }, size[int64](64*kib, 16*gib).fixed()),
 		entry("audit.keep", "How long the audit log is kept; 0s: forever.",
 			func(c *Config) *time.Duration { return &c.Audit.Keep }, duration(0, 100*365*day, noMore).fixed()),
+		entry("jobs.concurrent", "Maximum jobs that one ken worker runs at the same time.",
+			func(c *Config) *int { return &c.Limits.Jobs.Concurrent }, whole(1, 1000)),
+		entry("jobs.perExtension", "Maximum jobs of one extension that run at the same time, over all workers.",
+			func(c *Config) *int { return &c.Limits.Jobs.PerExtension }, whole(1, 10_000)),
+		entry("jobs.perPrincipal", "Maximum jobs of one principal that run at the same time, over all workers.",
+			func(c *Config) *int { return &c.Limits.Jobs.PerPrincipal }, whole(1, 10_000)),
+		entry("jobs.keep", "How long a job and its result can be looked up after it ended.",
+			func(c *Config) *time.Duration { return &c.Limits.Jobs.Keep }, duration(time.Minute, 365*day, noMore)),
 		entry("results.keep", "How long a stored result can be read.",
 			func(c *Config) *time.Duration { return &c.Results.Keep }, duration(time.Second, 365*day, noMore)),
 		entry("results.perSession", "How many results of one session are kept; the oldest go first.",

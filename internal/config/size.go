@@ -3,25 +3,15 @@ package config
 import (
 	"cmp"
 	"errors"
-	"math"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"ken/internal/bytesize"
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
 )
-
-// units are how sizes are written, the largest first. KB is read and never
-// written: 20000 is plainer.
-var units = [...]struct {
-	name  string
-	bytes int64
-}{
-	{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", gib}, {"GB", 1e9}, {"MiB", mib}, {"MB", 1e6}, {"KiB", kib},
-	{"KB", 1e3}, {"kB", 1e3}, {"B", 1},
-}
 
 // size is a number of bytes: 65536, 64KiB, 512MB, 1GiB.
 func size[T int | int64](least, most int64) kind[T] {
@@ -52,29 +42,12 @@ func bytesOf(v yamldoc.Value) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	for _, u := range units {
-		digits, has := strings.CutSuffix(s, u.name)
-		if !has {
-			continue
-		}
-		digits = strings.TrimSuffix(digits, " ")
-		n, err := strconv.ParseUint(digits, 10, 63)
-		if err != nil || digits != strconv.FormatUint(n, 10) {
-			return 0, false
-		}
-		if int64(n) > math.MaxInt64/u.bytes {
-			return math.MaxInt64, true // out of every range
-		}
-		return int64(n) * u.bytes, true
-	}
-	return 0, false
+	return bytesize.Parse(s)
 }
 
 func showSize(n int64) any {
-	for _, u := range units {
-		if u.bytes >= kib && n >= u.bytes && n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.name
-		}
+	if text, ok := bytesize.Format(n); ok {
+		return text
 	}
 	return n
 }

@@ -41,7 +41,7 @@ func Events(name string) []Event {
 func EventNames() []string {
 	return []string{
 		string(Started), string(Executed), string(Slow), string(Failed), string(TimedOut), string(Violation), string(Unknown),
-		string(Asked), string(Approval), string(Changed), string(Opened), string(Retired), string(Resumed),
+		string(Asked), string(Approval), string(JobAdded), string(JobCancelled), string(JobRetried), string(Changed), string(Opened), string(Retired), string(Resumed),
 		"EXT_RUN_STARTED", "EXT_CMD_ROUTED", "EXT_PERMISSION_CHECK", "EXT_RUN_FINISHED", "EXT_RUN_DENIED",
 	}
 }

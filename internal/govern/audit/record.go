@@ -20,13 +20,17 @@ const (
 	TimedOut  Event = "capability_timeout"  // ERROR
 	Violation Event = "security_violation"  // ERROR: refused by a check
 
-	Unknown  Event = "capability_unknown"  // ERROR: running when its process died
-	Asked    Event = "capability_asked"    // INFO: waits for a person
-	Approval Event = "approval_settled"    // INFO: granted or denied by a person
-	Changed  Event = "extension_changed"   // WARNING: reviewed, enabled, disabled
-	Opened   Event = "audit_chain_opened"  // INFO: the first record of every chain; written by Open only
-	Retired  Event = "audit_chain_retired" // WARNING: an old chain was removed on purpose; by Retire only
-	Resumed  Event = "audit_resumed"       // WARNING: the disk had no room for a while; written by the log only
+	Unknown      Event = "capability_unknown" // ERROR: running when its process died
+	Asked        Event = "capability_asked"   // INFO: waits for a person
+	Approval     Event = "approval_settled"   // INFO: granted or denied by a person
+	JobAdded     Event = "job_added"          // INFO: a call that is to run later
+	JobCancelled Event = "job_cancelled"      // INFO
+	JobRetried   Event = "job_retried"        // INFO
+
+	Changed Event = "extension_changed"   // WARNING: reviewed, enabled, disabled
+	Opened  Event = "audit_chain_opened"  // INFO: the first record of every chain; written by Open only
+	Retired Event = "audit_chain_retired" // WARNING: an old chain was removed on purpose; by Retire only
+	Resumed Event = "audit_resumed"       // WARNING: the disk had no room for a while; written by the log only
 )
 
 // Level is the seed's level of an event.

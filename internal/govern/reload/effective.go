@@ -14,7 +14,7 @@ func liveKeys() []string {
 	return []string{
 		"model", "providers", "capabilities.*", "discovery.*", "policy.*", "mcp.servers", "mcp.import", "mcp.new", "mcp.changed", "mcp.trustHints", "databases",
 		"chat.*", "skills.*", "sandbox.networkBytes", "sandbox.networks", "sandbox.networkRate", "shell.hosts",
-		"limits.*", "requests.*", "approval.*", "audit.keep", "experiment.*",
+		"limits.*", "requests.*", "jobs.*", "approval.*", "audit.keep", "experiment.*",
 	}
 }
 

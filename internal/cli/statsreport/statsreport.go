@@ -1,0 +1,62 @@
+// Package statsreport prints what ken stats found.
+package statsreport
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"ken/internal/cli/output"
+	"ken/internal/door"
+	"ken/internal/find/outcome"
+)
+
+// Print prints a report about the time since.
+func Print(p *output.Printer, r door.Report, since time.Duration) {
+	p.Linef("%s", p.Style(output.Bold, fmt.Sprintf("The last %v", since)))
+	m := r.Metrics
+	if m.Requests == 0 {
+		p.Linef("Nothing was recorded; messages of a session are: ken discover --session NAME \"…\"")
+	} else {
+		p.Linef("%s in %s; cards triggered in %.0f%% of them, injected in %.0f%%",
+			output.Plural(m.Requests, "message"), output.Plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
+		p.Linef("tokens selected: %.0f per message, %.0f of them for cards %s", m.TokensMean, m.CardTokensMean,
+			p.Style(output.Dim, "(counted when chosen, even if no model was reached)"))
+		p.Linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
+		if m.Selections > 0 {
+			p.Linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
+		}
+		if t := m.Texts; t.Sent > 0 {
+			p.Linef("cards and other texts: %d sent; used %d of %d (%.0f%%) %s", t.Sent, t.Used, t.Judged, 100*t.Rate,
+				p.Style(output.Dim, "(used: a tool that it names was called in the same turn, or it was read)"))
+			if t.Unjudged > 0 {
+				p.Linef("not judged: %d of them, because they name no tool", t.Unjudged)
+			}
+		}
+		p.Linef("searched for: %d, not shown before: %d", m.Searched, m.Misses)
+		p.Linef("calls that ran: %d, failed: %d %s", m.Calls, m.FailedCalls,
+			p.Style(output.Dim, "(calls that did not start are in ken audit query: denied, invalid, not found)"))
+		p.Linef("errors: %d; requests that continued without a part: %d", m.Errors, m.Degraded)
+	}
+	if r.KillSwitch.Why != "" {
+		p.Linef("kill switch: %s", output.Line(r.KillSwitch.Why))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Experiments)) {
+		e := r.Experiments[name]
+		p.Linef("experiment %s: %s; %s; %s", output.Line(name), output.Line(e.Success.Words), output.Line(e.Tokens.Words), output.Line(e.Misses.Words))
+	}
+	learned := false
+	for _, id := range slices.Sorted(maps.Keys(r.Priors)) {
+		if prior := r.Priors[id]; prior.LogOdds != 0 {
+			if !learned {
+				learned = true
+				p.Linef("learned, from %+.2f to %+.2f; it orders what is about equally relevant:", -outcome.MaxLogOdds, outcome.MaxLogOdds)
+			}
+			p.Linef("%+.2f %s %s", prior.LogOdds, output.Line(string(id)), p.Style(output.Dim, output.Line(prior.Why)))
+		}
+	}
+	if r.Log.Error != "" {
+		p.Linef("%s", p.Style(output.Yellow, output.Line("the log: "+r.Log.Error)))
+	}
+}

@@ -1,0 +1,305 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// Join says that a worker is alive.
+func (q *Stored) Join(ctx context.Context, m Member, lease time.Duration) error {
+	m.Until = q.moment().Add(lease)
+	var b store.Batch
+	b.PutFor(store.Key("jobs", "worker", m.ID), encode(m), lease)
+	_, err := q.store.Apply(ctx, &b)
+	return err
+}
+
+// Leave says that a worker takes no more.
+func (q *Stored) Leave(ctx context.Context, worker string) error {
+	var b store.Batch
+	b.Delete(store.Key("jobs", "worker", worker))
+	_, err := q.store.Apply(ctx, &b)
+	return err
+}
+
+// Members returns the workers that are alive.
+func (q *Stored) Members(ctx context.Context) ([]Member, error) {
+	var list []Member
+	for item, err := range q.store.Scan(ctx, workerPrefix, store.Range{}) {
+		if err != nil {
+			return nil, err
+		}
+		var m Member
+		if err := json.Unmarshal(item.Value, &m); err != nil {
+			return nil, fmt.Errorf("read worker %s: %w", item.Key, err)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// Claim gives a worker the next job.
+func (q *Stored) Claim(ctx context.Context, worker string, limits Limits) (Job, bool, error) {
+	if err := q.promote(ctx); err != nil {
+		return Job{}, false, err
+	}
+	for range tries {
+		j, ok, err := q.claim(ctx, worker, limits)
+		if !errors.Is(err, store.ErrConflict) {
+			return j, ok, err
+		}
+	}
+	return Job{}, false, nil // others claim all the time; there is a next time
+}
+
+func (q *Stored) claim(ctx context.Context, worker string, limits Limits) (Job, bool, error) {
+	turn, _, err := q.store.Get(ctx, turnKey)
+	if err != nil {
+		return Job{}, false, err
+	}
+	groups, people := map[string]int{}, map[string]int{}
+	for item, err := range q.store.Scan(ctx, runningPrefix, store.Range{}) {
+		if err != nil {
+			return Job{}, false, err
+		}
+		var m mark
+		if err := json.Unmarshal(item.Value, &m); err != nil {
+			return Job{}, false, fmt.Errorf("read %s: %w", item.Key, err)
+		}
+		groups[m.Group]++
+		people[m.Who]++
+	}
+	for item, err := range q.store.Scan(ctx, readyPrefix, store.Range{}) {
+		if err != nil {
+			return Job{}, false, err
+		}
+		var m mark
+		if err := json.Unmarshal(item.Value, &m); err != nil {
+			return Job{}, false, fmt.Errorf("read %s: %w", item.Key, err)
+		}
+		if limits.PerGroup > 0 && groups[m.Group] >= limits.PerGroup || limits.PerPrincipal > 0 && people[m.Who] >= limits.PerPrincipal {
+			continue
+		}
+		old, err := q.Get(ctx, m.ID)
+		if err != nil {
+			return Job{}, false, err
+		}
+		if old.State != Queued {
+			return Job{}, false, &store.Conflict{Key: item.Key} // it was taken since the scan
+		}
+		j := old
+		j.State, j.Worker, j.Started, j.Ended = Running, worker, q.moment(), time.Time{}
+		err = q.change(ctx, &old, &j, func(b *store.Batch) {
+			b.At(turnKey, turn.Version)
+			b.Put(turnKey, []byte(j.ID))
+		})
+		return j, err == nil, err
+	}
+	return Job{}, false, nil
+}
+
+// promote queues what is due. Another worker may do the same at the same time:
+// what it was first with is left to it.
+func (q *Stored) promote(ctx context.Context) error {
+	now := q.moment()
+	for item, err := range q.store.Scan(ctx, duePrefix, store.Range{}) {
+		if err != nil {
+			return err
+		}
+		if at, ok := dueTime(item.Key); !ok || at.After(now) {
+			return nil
+		}
+		var m mark
+		if err := json.Unmarshal(item.Value, &m); err != nil {
+			return fmt.Errorf("read %s: %w", item.Key, err)
+		}
+		j, err := q.Get(ctx, m.ID)
+		if err != nil {
+			return err
+		}
+		if j.State == Scheduled {
+			err = q.due(ctx, j, now)
+		}
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+func dueTime(key string) (time.Time, bool) {
+	text, _, _ := strings.Cut(strings.TrimPrefix(key, duePrefix), "/")
+	micros, err := strconv.ParseInt(text, 16, 64)
+	return time.UnixMicro(micros), err == nil
+}
+
+// due queues a job whose time has come, or, for a schedule, a run of it. A run
+// whose predecessor has not ended is left out, and runs that nobody was there for
+// are made up for by one.
+func (q *Stored) due(ctx context.Context, old Job, now time.Time) error {
+	j := old
+	if j.Schedule == "" {
+		j.State = Queued
+		return q.change(ctx, &old, &j)
+	}
+	plan, err := ParseSchedule(j.Schedule)
+	if err != nil {
+		return err
+	}
+	j.At = plan.Next(old.At, now).UTC()
+	if j.Last != "" {
+		switch last, err := q.Get(ctx, j.Last); {
+		case err == nil && !last.State.Final():
+			j.Skipped++
+			j.Why = fmt.Sprintf("run of %s left out, because %s has not ended", old.At.Local().Format(time.DateTime), last.ID)
+			return q.change(ctx, &old, &j)
+		case err != nil && capability.KindOf(err) != capability.NotFound:
+			return err
+		}
+	}
+	j.Runs++
+	run := Job{
+		ID: fmt.Sprintf("%s.%d", j.ID, j.Runs), Call: j.Call, Surface: j.Surface, Folder: j.Folder, Group: j.Group,
+		Priority: j.Priority, Parent: j.ID, Retries: j.Retries, State: Queued, Added: now,
+	}
+	j.Last, j.Why = run.ID, ""
+	return q.change(ctx, &old, &j, func(b *store.Batch) {
+		b.Absent(jobKey(run.ID))
+		q.put(b, &run)
+		q.enter(b, &run)
+	})
+}
+
+// NextDue returns the time of the first scheduled job.
+func (q *Stored) NextDue(ctx context.Context) (time.Time, bool, error) {
+	for item, err := range q.store.Scan(ctx, duePrefix, store.Range{Limit: 1}) {
+		if err != nil {
+			return time.Time{}, false, err
+		}
+		at, ok := dueTime(item.Key)
+		return at, ok, nil
+	}
+	return time.Time{}, false, nil
+}
+
+// mostResult is how many bytes of a result are kept with its job.
+const mostResult = store.MaxValue / 2
+
+// Finish ends an attempt.
+func (q *Stored) Finish(ctx context.Context, claimed Job, o Outcome) (Job, error) {
+	for range tries {
+		old, err := q.Get(ctx, claimed.ID)
+		if err != nil {
+			return Job{}, err
+		}
+		if old.State != Running || old.Worker != claimed.Worker || !old.Started.Equal(claimed.Started) {
+			return old, fmt.Errorf("finish job %s: %w", claimed.ID, ErrLost)
+		}
+		j := old
+		j.State, j.Why, j.Kind, j.Ticket, j.Effect = o.State, short(o.Why, 2000), o.Kind, o.Ticket, o.Effect
+		switch {
+		case j.State.Final():
+			j.Ended, j.Orphaned = q.moment(), time.Time{}
+		case j.State == Scheduled:
+			j.At = o.At.UTC().Truncate(time.Microsecond)
+		}
+		if o.Next {
+			j.Attempt++
+			j.Call.Answers, j.Orphaned = nil, time.Time{}
+		}
+		err = q.change(ctx, &old, &j, func(b *store.Batch) {
+			if o.Result == nil {
+				return
+			}
+			value := encode(o.Result)
+			if value == nil || len(value) > mostResult {
+				value = encode(capability.Result{
+					Failed: o.Result.Failed, Handle: o.Result.Handle,
+					Parts: []capability.Part{{Text: fmt.Sprintf("The result has %d bytes and was too large to keep.", len(value))}},
+				})
+			}
+			b.PutFor(store.Key("jobs", "result", j.ID), value, max(q.keep(), time.Minute))
+		})
+		if !errors.Is(err, store.ErrConflict) {
+			return j, err // a conflict: a cancel was asked for meanwhile
+		}
+	}
+	return Job{}, fmt.Errorf("finish job %s: %w", claimed.ID, ErrLost)
+}
+
+// Resume queues a job that waits for an approval.
+func (q *Stored) Resume(ctx context.Context, old Job) error {
+	if old.State != Waiting {
+		return nil
+	}
+	j := old
+	j.State, j.Why = Queued, ""
+	j.Call.Answers = map[string]json.RawMessage{answerConsent: encode(old.Ticket)}
+	if err := q.change(ctx, &old, &j); err != nil && !errors.Is(err, store.ErrConflict) {
+		return err // a conflict: somebody else did, or it was cancelled
+	}
+	return nil
+}
+
+// Recover queues what died with its worker.
+func (q *Stored) Recover(ctx context.Context, dead func(process string) bool) ([]Job, error) {
+	// What runs is read first: a worker says that it is alive before it claims.
+	var running []mark
+	for item, err := range q.store.Scan(ctx, runningPrefix, store.Range{}) {
+		if err != nil {
+			return nil, err
+		}
+		var m mark
+		if err := json.Unmarshal(item.Value, &m); err != nil {
+			return nil, fmt.Errorf("read %s: %w", item.Key, err)
+		}
+		running = append(running, m)
+	}
+	if len(running) == 0 {
+		return nil, nil
+	}
+	members, err := q.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string]bool{}
+	for _, m := range members {
+		alive[m.ID] = dead == nil || !dead(m.Process)
+	}
+	var out []Job
+	for _, m := range running {
+		if alive[m.Worker] {
+			continue
+		}
+		old, err := q.Get(ctx, m.ID)
+		if err != nil {
+			return out, err
+		}
+		if old.State != Running || old.Worker != m.Worker {
+			continue
+		}
+		j := old
+		j.State = Queued
+		if j.Orphaned.IsZero() {
+			j.Orphaned = old.Started
+		}
+		j.Why = "its worker died; the attempt is made again with the same key"
+		err = q.change(ctx, &old, &j)
+		if errors.Is(err, store.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}

@@ -1,0 +1,557 @@
+// Package queuetest tests what every kind of queue must do.
+package queuetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/run/queue"
+)
+
+// patience is how long a case waits for what must happen.
+const patience = 20 * time.Second
+
+// Run tests the kind of queue that fresh opens: each time a new and empty one,
+// as two processes would have it open.
+func Run(t *testing.T, fresh func(testing.TB) (a, b queue.Queue)) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, a, b queue.Queue)
+	}{
+		{"keeps", keeps}, {"refuses", refuses}, {"order", order}, {"once", once}, {"limits", limits}, {"at", at}, {"every", every},
+		{"cancel", cancel}, {"cancel running", cancelRunning}, {"finish", finish}, {"approval", approval}, {"retry", retry},
+		{"unknown", unknown}, {"recover", recovers}, {"lost", lost}, {"watch", watch}, {"progress", progress}, {"large", large},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := fresh(t)
+			c.test(t, a, b)
+		})
+	}
+}
+
+// Job returns a job of a principal and a group.
+func Job(who, group string, priority int) queue.Job {
+	return queue.Job{
+		Call: capability.Call{
+			Target: "tool:write", Arguments: json.RawMessage(`{"text":"a"}`), Principal: capability.Principal{ID: who}, Session: "s", Origin: capability.ByPerson,
+		},
+		Group: group, Priority: priority, Folder: "/work",
+	}
+}
+
+func add(t *testing.T, q queue.Queue, j queue.Job) queue.Job {
+	t.Helper()
+	out, err := q.Add(t.Context(), j)
+	if err != nil {
+		t.Fatalf("Add() = %v", err)
+	}
+	return out
+}
+
+func get(t *testing.T, q queue.Queue, id string) queue.Job {
+	t.Helper()
+	j, err := q.Get(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Get(%s) = %v", id, err)
+	}
+	return j
+}
+
+// claim takes the next job, which must be there.
+func claim(t *testing.T, q queue.Queue, worker string) queue.Job {
+	t.Helper()
+	j, ok, err := q.Claim(t.Context(), worker, queue.Limits{})
+	if err != nil || !ok {
+		t.Fatalf("Claim() = %v, %v, want a job", ok, err)
+	}
+	return j
+}
+
+func claimNone(t *testing.T, q queue.Queue) {
+	t.Helper()
+	if j, ok, err := q.Claim(t.Context(), "nobody", queue.Limits{}); ok || err != nil {
+		t.Fatalf("Claim() = %+v, %v, %v, want nothing", j, ok, err)
+	}
+}
+
+func end(t *testing.T, q queue.Queue, j queue.Job, o queue.Outcome) queue.Job {
+	t.Helper()
+	out, err := q.Finish(t.Context(), j, o)
+	if err != nil {
+		t.Fatalf("Finish(%s) = %v", j.ID, err)
+	}
+	return out
+}
+
+func wantKind(t *testing.T, what string, err error, kind capability.ErrorKind) {
+	t.Helper()
+	if err == nil || capability.KindOf(err) != kind {
+		t.Errorf("%s = %v, want an error of kind %v", what, err, kind)
+	}
+}
+
+// keeps: what was added is there for everybody, with an id and a state.
+func keeps(t *testing.T, a, b queue.Queue) {
+	j := add(t, a, Job("ann", "files", 3))
+	if j.ID == "" || j.State != queue.Queued || j.Added.IsZero() {
+		t.Fatalf("Add() = %+v, want an id, a time and queued", j)
+	}
+	got := get(t, b, j.ID)
+	if got.Call.Target != "tool:write" || string(got.Call.Arguments) != `{"text":"a"}` || got.Call.Principal.ID != "ann" || got.Call.Session != "s" ||
+		got.Call.Origin != capability.ByPerson || got.Priority != 3 || got.Folder != "/work" || got.Group != "files" {
+		t.Errorf("Get() = %+v, want what was added", got)
+	}
+	other := add(t, b, Job("ben", "", 0))
+	list, err := a.List(t.Context(), queue.Filter{})
+	if err != nil || len(list) != 2 || list[0].ID != j.ID || list[1].ID != other.ID {
+		t.Errorf("List() = %+v, %v, want both, the oldest first", list, err)
+	}
+	if list, _ := a.List(t.Context(), queue.Filter{Principal: "ben"}); len(list) != 1 || list[0].ID != other.ID {
+		t.Errorf("List() of ben = %+v, want one", list)
+	}
+	if list, _ := a.List(t.Context(), queue.Filter{States: []queue.State{queue.Done}}); len(list) != 0 {
+		t.Errorf("List() of done = %+v, want none", list)
+	}
+	if _, ok, err := a.Result(t.Context(), j.ID); ok || err != nil {
+		t.Errorf("Result() = %v, %v, want none", ok, err)
+	}
+}
+
+// refuses: what makes no sense is not kept.
+func refuses(t *testing.T, a, _ queue.Queue) {
+	for name, change := range map[string]func(*queue.Job){
+		"no target":       func(j *queue.Job) { j.Call.Target = "" },
+		"no principal":    func(j *queue.Job) { j.Call.Principal.ID = "" },
+		"priority":        func(j *queue.Job) { j.Priority = 101 },
+		"retries":         func(j *queue.Job) { j.Retries = -1 },
+		"arguments":       func(j *queue.Job) { j.Call.Arguments = json.RawMessage(`{`) },
+		"schedule":        func(j *queue.Job) { j.Schedule = "sometimes" },
+		"cron that never": func(j *queue.Job) { j.Schedule = "cron 0 0 31 2 *" },
+		"every nothing":   func(j *queue.Job) { j.Schedule = "every 0s" },
+	} {
+		j := Job("ann", "", 0)
+		change(&j)
+		_, err := a.Add(t.Context(), j)
+		wantKind(t, "Add() with "+name, err, capability.Invalid)
+	}
+	_, err := a.Get(t.Context(), "nothing")
+	wantKind(t, "Get(nothing)", err, capability.NotFound)
+	_, err = a.Get(t.Context(), "")
+	wantKind(t, "Get()", err, capability.NotFound)
+	_, err = a.Cancel(t.Context(), "nothing", "ann")
+	wantKind(t, "Cancel(nothing)", err, capability.NotFound)
+	if list, err := a.List(t.Context(), queue.Filter{}); err != nil || len(list) != 0 {
+		t.Errorf("List() = %v, %v, want nothing", list, err)
+	}
+}
+
+// order: the highest priority first, and of one priority the oldest.
+func order(t *testing.T, a, b queue.Queue) {
+	var want []string
+	for i, p := range []int{0, 5, -3, 5, 0, 100, -100} {
+		j := add(t, a, Job("ann", "", p))
+		want = append(want, fmt.Sprintf("%04d %d %s", queue.MaxPriority-p, i, j.ID))
+	}
+	slices.Sort(want)
+	for _, w := range want {
+		got := claim(t, b, "w")
+		if !strings.HasSuffix(w, got.ID) || got.State != queue.Running || got.Worker != "w" || got.Started.IsZero() {
+			t.Fatalf("Claim() = %s (%d), want %s", got.ID, got.Priority, w)
+		}
+	}
+	claimNone(t, a)
+}
+
+// once: however many claim at the same time, each job is given away once.
+func once(t *testing.T, a, b queue.Queue) {
+	const jobs = 60
+	for range jobs {
+		add(t, a, Job("ann", "", 0))
+	}
+	var mu sync.Mutex
+	taken := map[string]int{}
+	var all sync.WaitGroup
+	for i := range 4 {
+		q := []queue.Queue{a, b}[i%2]
+		all.Go(func() {
+			for {
+				j, ok, err := q.Claim(t.Context(), fmt.Sprint("w", i), queue.Limits{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if ok {
+					taken[j.ID]++
+				}
+				done := len(taken) == jobs
+				mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for id, n := range taken {
+		if n != 1 {
+			t.Errorf("job %s was given away %d times", id, n)
+		}
+	}
+}
+
+// limits: they hold over all workers, and what is held back does not hold back
+// others.
+func limits(t *testing.T, a, b queue.Queue) {
+	for range 5 {
+		add(t, a, Job("ann", "files", 9))
+		add(t, a, Job("ben", "web", 0))
+	}
+	add(t, a, Job("cleo", "files", 0))
+	set := queue.Limits{PerGroup: 2, PerPrincipal: 3}
+	counts := map[string]int{}
+	var held []queue.Job
+	for i := range 12 {
+		q := []queue.Queue{a, b}[i%2]
+		j, ok, err := q.Claim(t.Context(), "w", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			counts[j.Group+" "+j.Call.Principal.ID]++
+			held = append(held, j)
+		}
+	}
+	if len(held) != 4 || counts["files ann"] != 2 || counts["web ben"] != 2 {
+		t.Fatalf("claimed %v, want two of each group", counts)
+	}
+	end(t, b, held[0], queue.Outcome{State: queue.Done})
+	if j, ok, err := a.Claim(t.Context(), "w", set); err != nil || !ok || j.Group != held[0].Group {
+		t.Errorf("Claim() after one of %s ended = %+v, %v, %v, want another", held[0].Group, j, ok, err)
+	}
+	if j, ok, err := a.Claim(t.Context(), "w", queue.Limits{PerPrincipal: 2}); err != nil || !ok || j.Call.Principal.ID != "cleo" {
+		t.Errorf("Claim() where ann and ben have two = %+v, %v, %v, want cleo's", j, ok, err)
+	}
+}
+
+// at: a job does not run before its time.
+func at(t *testing.T, a, b queue.Queue) {
+	j := Job("ann", "", 0)
+	j.At = time.Now().Add(300 * time.Millisecond)
+	j = add(t, a, j)
+	later := Job("ann", "", 0)
+	later.At = time.Now().Add(time.Hour)
+	add(t, a, later)
+	if j.State != queue.Scheduled {
+		t.Errorf("Add() = %s, want scheduled", j.State)
+	}
+	due, ok, err := b.NextDue(t.Context())
+	if err != nil || !ok || !due.Equal(j.At) {
+		t.Fatalf("NextDue() = %v, %v, %v, want %v", due, ok, err, j.At)
+	}
+	claimNone(t, b)
+	<-time.After(time.Until(due))
+	if got := claim(t, b, "w"); got.ID != j.ID || got.Started.Before(j.At) {
+		t.Errorf("Claim() = %+v, want the job at its time", got)
+	}
+	claimNone(t, a)
+}
+
+// every: a schedule adds a run each time, and none beside one that has not ended.
+func every(t *testing.T, a, b queue.Queue) {
+	j := Job("ann", "files", 7)
+	j.Schedule, j.At = "every 1s", time.Now()
+	j = add(t, a, j)
+	run := claim(t, b, "w")
+	if run.Parent != j.ID || run.Schedule != "" || run.Priority != 7 || run.Group != "files" || run.Call.Target != j.Call.Target || run.Key() == j.Key() {
+		t.Fatalf("Claim() = %+v, want a run of %s", run, j.ID)
+	}
+	claimNone(t, b)
+	plan := get(t, a, j.ID)
+	if plan.State != queue.Scheduled || plan.Runs != 1 || plan.Last != run.ID || !plan.At.After(j.At) {
+		t.Fatalf("the schedule is %+v, want its next time", plan)
+	}
+	<-time.After(time.Until(plan.At))
+	claimNone(t, a)
+	if plan = get(t, a, j.ID); plan.Skipped != 1 || plan.Why == "" {
+		t.Errorf("the schedule is %+v, want one run left out, and why", plan)
+	}
+	end(t, a, run, queue.Outcome{State: queue.Done})
+	<-time.After(time.Until(plan.At))
+	if second := claim(t, a, "w"); second.Parent != j.ID || second.ID == run.ID {
+		t.Errorf("Claim() = %+v, want the second run", second)
+	}
+	if runs, err := a.List(t.Context(), queue.Filter{Parent: j.ID}); err != nil || len(runs) != 2 {
+		t.Errorf("List() of its runs = %v, %v, want two", runs, err)
+	}
+	if _, err := b.Cancel(t.Context(), j.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := a.NextDue(t.Context()); ok || err != nil {
+		t.Errorf("NextDue() of a schedule that was cancelled = %v, %v, want nothing", ok, err)
+	}
+}
+
+// cancel: a job that does not run is cancelled at once, and once.
+func cancel(t *testing.T, a, b queue.Queue) {
+	j := add(t, a, Job("ann", "", 0))
+	got, err := b.Cancel(t.Context(), j.ID, "ben")
+	if err != nil || got.State != queue.Cancelled || got.Why != "cancelled by ben" || got.Ended.IsZero() {
+		t.Fatalf("Cancel() = %+v, %v", got, err)
+	}
+	claimNone(t, a)
+	_, err = a.Cancel(t.Context(), j.ID, "ben")
+	wantKind(t, "the second Cancel()", err, capability.Conflict)
+}
+
+// cancelRunning: the worker is told, whoever cancels, and the job ends as it says.
+func cancelRunning(t *testing.T, a, b queue.Queue) {
+	signals, err := a.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := claimed(t, a)
+	if got, err := b.Cancel(t.Context(), j.ID, "ben"); err != nil || got.State != queue.Running || got.CancelBy != "ben" {
+		t.Fatalf("Cancel() = %+v, %v, want that it runs", got, err)
+	}
+	if s := await(t, signals, func(s queue.Signal) bool { return s.Cancel != "" }); s.Cancel != j.ID || s.By != "ben" {
+		t.Errorf("the signal is %+v", s)
+	}
+	if got := end(t, a, j, queue.Outcome{State: queue.Cancelled, Why: "stopped"}); got.State != queue.Cancelled {
+		t.Errorf("Finish() = %+v", got)
+	}
+	claimNone(t, a)
+}
+
+func claimed(t *testing.T, q queue.Queue) queue.Job {
+	t.Helper()
+	add(t, q, Job("ann", "", 0))
+	return claim(t, q, "w")
+}
+
+func await(t *testing.T, signals <-chan queue.Signal, want func(queue.Signal) bool) queue.Signal {
+	t.Helper()
+	over := time.After(patience)
+	for {
+		select {
+		case s, open := <-signals:
+			if !open {
+				t.Fatal("the signals ended")
+			}
+			if want(s) {
+				return s
+			}
+		case <-over:
+			t.Fatal("the signal did not come")
+		}
+	}
+}
+
+// finish: what a job gave back can be read by everybody.
+func finish(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	res := capability.Result{Parts: []capability.Part{{Text: "written"}}, Meta: map[string]string{"state": "COMPLETED"}}
+	end(t, a, j, queue.Outcome{State: queue.Done, Result: &res})
+	got := get(t, b, j.ID)
+	if got.State != queue.Done || got.Ended.IsZero() || got.Worker != "w" {
+		t.Errorf("Get() = %+v, want that it is done", got)
+	}
+	kept, ok, err := b.Result(t.Context(), j.ID)
+	if err != nil || !ok || len(kept.Parts) != 1 || kept.Parts[0].Text != "written" || kept.Meta["state"] != "COMPLETED" {
+		t.Errorf("Result() = %+v, %v, %v", kept, ok, err)
+	}
+	_, err = a.Finish(t.Context(), j, queue.Outcome{State: queue.Failed})
+	if !errors.Is(err, queue.ErrLost) {
+		t.Errorf("the second Finish() = %v, want ErrLost", err)
+	}
+}
+
+// approval: a job that waits is made again with the request's id.
+func approval(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	end(t, a, j, queue.Outcome{State: queue.Waiting, Ticket: "t1", Why: "waits"})
+	claimNone(t, b)
+	list, err := b.List(t.Context(), queue.Filter{States: []queue.State{queue.Waiting}})
+	if err != nil || len(list) != 1 || list[0].Ticket != "t1" {
+		t.Fatalf("List() of what waits = %+v, %v", list, err)
+	}
+	for range 2 { // two workers see the answer
+		if err := b.Resume(t.Context(), list[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := claim(t, b, "w2")
+	if again.ID != j.ID || again.Key() != j.Key() || string(again.Call.Answers["consent"]) != `"t1"` {
+		t.Errorf("Claim() = %+v, want the same attempt with the answer", again)
+	}
+	claimNone(t, a)
+}
+
+// retry: what failed is another attempt with another key; what is done is not
+// made again.
+func retry(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	_, err := b.Retry(t.Context(), j.ID, false)
+	wantKind(t, "Retry() of what runs", err, capability.Conflict)
+	end(t, a, j, queue.Outcome{State: queue.Failed, Why: "broken", Kind: "upstream", Result: &capability.Result{Failed: true}})
+	got, err := b.Retry(t.Context(), j.ID, false)
+	if err != nil || got.State != queue.Queued || got.Attempt != 1 || got.Key() == j.Key() || got.Why != "" || got.Kind != "" {
+		t.Fatalf("Retry() = %+v, %v, want another attempt", got, err)
+	}
+	if _, ok, err := b.Result(t.Context(), j.ID); ok || err != nil {
+		t.Errorf("Result() = %v, %v, want that of the earlier attempt gone", ok, err)
+	}
+	second := claim(t, a, "w")
+	end(t, a, second, queue.Outcome{State: queue.Scheduled, At: time.Now().Add(-time.Second), Next: true})
+	third := claim(t, a, "w")
+	if third.ID != j.ID || third.Attempt != 2 {
+		t.Errorf("Claim() = %+v, want the third attempt", third)
+	}
+	end(t, a, third, queue.Outcome{State: queue.Done})
+	_, err = a.Retry(t.Context(), j.ID, true)
+	wantKind(t, "Retry() of what is done", err, capability.Conflict)
+}
+
+// unknown: what may have had its effect is made again only when a person says so,
+// with its key.
+func unknown(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	end(t, a, j, queue.Outcome{State: queue.Unknown, Effect: "e1", Why: "its worker died"})
+	_, err := b.Retry(t.Context(), j.ID, false)
+	wantKind(t, "Retry() of what is unknown", err, capability.Conflict)
+	claimNone(t, a)
+	got, err := b.Retry(t.Context(), j.ID, true)
+	if err != nil || got.Key() != j.Key() || string(got.Call.Answers["run_again"]) != `"e1"` {
+		t.Errorf("Retry() with again = %+v, %v, want the same key and the answer", got, err)
+	}
+	if again := claim(t, a, "w"); again.ID != j.ID {
+		t.Errorf("Claim() = %+v", again)
+	}
+}
+
+// recovers: what a dead worker ran is queued again as the same attempt, and what a
+// living one runs is not.
+func recovers(t *testing.T, a, b queue.Queue) {
+	for _, m := range []queue.Member{{ID: "dead", Process: "1"}, {ID: "alive", Process: "2"}} {
+		if err := a.Join(t.Context(), m, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if members, err := b.Members(t.Context()); err != nil || len(members) != 2 {
+		t.Fatalf("Members() = %v, %v", members, err)
+	}
+	for range 3 {
+		add(t, a, Job("ann", "", 0))
+	}
+	died, lives, left := claim(t, a, "dead"), claim(t, a, "alive"), claim(t, a, "left")
+	dead := func(process string) bool { return process == "1" }
+	got, err := b.Recover(t.Context(), dead)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("Recover() = %+v, %v, want two", got, err)
+	}
+	for _, j := range []queue.Job{died, left} {
+		again := claim(t, b, "w")
+		if again.ID != j.ID || again.Key() != j.Key() || !again.Orphaned.Equal(j.Started) {
+			t.Errorf("Claim() = %+v, want the same attempt of %s", again, j.ID)
+		}
+		if _, err := a.Finish(t.Context(), j, queue.Outcome{State: queue.Done}); !errors.Is(err, queue.ErrLost) {
+			t.Errorf("Finish() by the dead = %v, want ErrLost", err)
+		}
+	}
+	if err := a.Leave(t.Context(), "alive"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Recover(t.Context(), dead); err != nil || len(got) != 3 {
+		t.Errorf("Recover() once nobody is alive = %v, %v, want three", got, err)
+	}
+	if again := claim(t, a, "w"); again.ID != died.ID && again.ID != lives.ID && again.ID != left.ID {
+		t.Errorf("Claim() = %+v", again)
+	}
+}
+
+// lost: a cancel that its worker did not live to see is not forgotten.
+func lost(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	if _, err := b.Cancel(t.Context(), j.ID, "ben"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Recover(t.Context(), nil); err != nil || len(got) != 1 {
+		t.Fatalf("Recover() = %v, %v", got, err)
+	}
+	if again := claim(t, b, "w2"); again.CancelBy != "ben" || again.Key() != j.Key() {
+		t.Errorf("Claim() = %+v, want who cancelled it", again)
+	}
+}
+
+// watch: what somebody else adds is heard of.
+func watch(t *testing.T, a, b queue.Queue) {
+	ctx, stop := context.WithCancel(t.Context())
+	signals, err := a.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for heard, deadline := false, time.Now().Add(patience); !heard; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was heard")
+		}
+		add(t, b, Job("ann", "", 0)) // the watch may have begun after the first
+		select {
+		case <-signals:
+			heard = true
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	stop()
+	over := time.After(patience)
+	for {
+		select {
+		case _, open := <-signals:
+			if !open {
+				return
+			}
+		case <-over:
+			t.Fatal("the signals do not end")
+		}
+	}
+}
+
+// progress: how far a job has come can be read while it runs.
+func progress(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	if _, ok, err := b.Progress(t.Context(), j.ID); ok || err != nil {
+		t.Errorf("Progress() = %v, %v, want none", ok, err)
+	}
+	for i := range 2 {
+		if err := a.Report(t.Context(), j.ID, queue.Progress{Done: float64(i + 1), Total: 4, Message: "copying", Output: "x\n", At: time.Now().UTC()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, ok, err := b.Progress(t.Context(), j.ID); err != nil || !ok || p.Done != 2 || p.Total != 4 || p.Message != "copying" || p.Output != "x\n" {
+		t.Errorf("Progress() = %+v, %v, %v", p, ok, err)
+	}
+	end(t, a, j, queue.Outcome{State: queue.Done})
+	if _, ok, err := b.Progress(t.Context(), j.ID); ok || err != nil {
+		t.Errorf("Progress() of what ended = %v, %v, want none", ok, err)
+	}
+}
+
+// large: a result that is too large to keep says so, and the job ends.
+func large(t *testing.T, a, b queue.Queue) {
+	j := claimed(t, a)
+	res := capability.Result{Handle: "h1", Parts: []capability.Part{{Data: make([]byte, 9<<20), MIME: "image/png"}}}
+	if got := end(t, a, j, queue.Outcome{State: queue.Done, Result: &res}); got.State != queue.Done {
+		t.Fatalf("Finish() = %+v", got)
+	}
+	kept, ok, err := b.Result(t.Context(), j.ID)
+	if err != nil || !ok || kept.Handle != "h1" || len(kept.Parts) != 1 || !strings.Contains(kept.Parts[0].Text, "too large") {
+		t.Errorf("Result() = %+v, %v, %v, want that it was too large", kept, ok, err)
+	}
+}

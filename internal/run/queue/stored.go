@@ -1,0 +1,343 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ken/capability"
+	"ken/internal/store"
+)
+
+// Stored is a [Queue] in a store. Its keys are
+//
+//	job/ID                     a job
+//	jobs/next/ready/PRIO/TIME  a job that is Queued, in the order in which they run
+//	jobs/next/due/TIME/ID      a job that is Scheduled, in the order of their times
+//	jobs/running/ID            what limits need to know of a job that is Running
+//	jobs/waiting/ID            a job that is Waiting
+//	jobs/turn                  written with every claim, so that one claim counts
+//	                           what runs after the one before it
+//	jobs/cancel/ID             who cancels a job that is Running
+//	jobs/progress/ID           how far it has come
+//	jobs/result/ID             what it gave back
+//	jobs/worker/ID             a worker that is alive
+//
+// All keys that say the same thing are written in one batch, on the condition
+// that the job is as it was read.
+type Stored struct {
+	store *store.Store
+	keep  func() time.Duration
+	now   func() time.Time
+}
+
+var _ Queue = (*Stored)(nil)
+
+// NewStored returns the queue of a store, which stays the caller's. keep says how
+// long a job can be looked up after it ended; nil is a week.
+func NewStored(s *store.Store, keep func() time.Duration) *Stored {
+	if keep == nil {
+		keep = func() time.Duration { return 7 * 24 * time.Hour }
+	}
+	return &Stored{store: s, keep: keep, now: time.Now}
+}
+
+const (
+	jobPrefix     = "job/"
+	nextPrefix    = "jobs/next/"
+	readyPrefix   = nextPrefix + "ready/"
+	duePrefix     = nextPrefix + "due/"
+	runningPrefix = "jobs/running/"
+	waitingPrefix = "jobs/waiting/"
+	cancelPrefix  = "jobs/cancel/"
+	workerPrefix  = "jobs/worker/"
+	turnKey       = "jobs/turn"
+
+	jobVersion = 1 // of the form in which a job is stored
+)
+
+type storedJob struct {
+	V   int `json:"v"`
+	Job Job `json:"job"`
+}
+
+// A mark is what limits need to know of a job without reading it.
+type mark struct {
+	ID     string `json:"id"`
+	Group  string `json:"group,omitempty"`
+	Who    string `json:"who"`
+	Worker string `json:"worker,omitempty"`
+}
+
+func jobKey(id string) string { return store.Key("job", id) }
+
+// stamp orders times as texts.
+func stamp(t time.Time) string { return fmt.Sprintf("%016x", t.UnixMicro()) }
+
+func readyKey(j *Job) string {
+	return store.Key("jobs", "next", "ready", fmt.Sprintf("%04d", MaxPriority-j.Priority), stamp(j.Added)+"-"+j.ID)
+}
+
+func dueKey(j *Job) string { return store.Key("jobs", "next", "due", stamp(j.At), j.ID) }
+
+// newID returns an id that begins with the time, so that a list of ids is in
+// order for a reader.
+func newID(now time.Time) string {
+	return now.UTC().Format("060102-150405") + "-" + strings.ToLower(rand.Text()[:5])
+}
+
+func (q *Stored) moment() time.Time { return q.now().UTC().Truncate(time.Microsecond) }
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil // plain data: only raw JSON could fail, and check looked at it
+	}
+	return b
+}
+
+func (q *Stored) put(b *store.Batch, j *Job) {
+	value := encode(storedJob{jobVersion, *j})
+	if j.State.Final() {
+		b.PutFor(jobKey(j.ID), value, max(q.keep(), time.Minute))
+		return
+	}
+	b.Put(jobKey(j.ID), value)
+}
+
+// enter adds the key under which a job is found in its state.
+func (q *Stored) enter(b *store.Batch, j *Job) {
+	about := mark{ID: j.ID, Group: j.Group, Who: j.Who(), Worker: j.Worker}
+	switch j.State {
+	case Queued:
+		b.Put(readyKey(j), encode(about))
+	case Scheduled:
+		b.Put(dueKey(j), encode(about))
+	case Running:
+		b.Put(store.Key("jobs", "running", j.ID), encode(about))
+	case Waiting:
+		b.Put(store.Key("jobs", "waiting", j.ID), encode(about))
+	}
+}
+
+// leave removes the key under which a job is found in its state.
+func (q *Stored) leave(b *store.Batch, j *Job) {
+	switch j.State {
+	case Queued:
+		b.Delete(readyKey(j))
+	case Scheduled:
+		b.Delete(dueKey(j))
+	case Running:
+		b.Delete(store.Key("jobs", "running", j.ID))
+		b.Delete(store.Key("jobs", "cancel", j.ID))
+		b.Delete(store.Key("jobs", "progress", j.ID))
+	case Waiting:
+		b.Delete(store.Key("jobs", "waiting", j.ID))
+	}
+}
+
+// change writes a job that was read as old. It fails with a [store.Conflict] if
+// the job has changed since.
+func (q *Stored) change(ctx context.Context, old, j *Job, more ...func(*store.Batch)) error {
+	var b store.Batch
+	b.At(jobKey(j.ID), old.Version)
+	q.put(&b, j)
+	if old.State != j.State || old.State == Scheduled && !old.At.Equal(j.At) {
+		q.leave(&b, old)
+		q.enter(&b, j)
+	}
+	for _, f := range more {
+		f(&b)
+	}
+	version, err := q.store.Apply(ctx, &b)
+	if err != nil {
+		return err
+	}
+	j.Version = version
+	return nil
+}
+
+// Add keeps a new job.
+func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
+	if err := j.check(); err != nil {
+		return Job{}, err
+	}
+	now := q.moment()
+	for range 3 {
+		j.ID, j.Added, j.State = newID(now), now, Queued
+		j.At = j.At.UTC().Truncate(time.Microsecond)
+		if j.Schedule != "" {
+			plan, err := ParseSchedule(j.Schedule)
+			if err != nil {
+				return Job{}, err
+			}
+			if j.At.IsZero() {
+				j.At = plan.Next(now, now).UTC()
+			}
+		}
+		if j.At.After(now) || j.Schedule != "" {
+			j.State = Scheduled
+		}
+		var b store.Batch
+		b.Absent(jobKey(j.ID))
+		q.put(&b, &j)
+		q.enter(&b, &j)
+		version, err := q.store.Apply(ctx, &b)
+		if errors.Is(err, store.ErrConflict) {
+			continue // another job has the id
+		}
+		j.Version = version
+		return j, err
+	}
+	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "add job", Err: errors.New("no free id was found"), Fix: "try again"}
+}
+
+// Get reads a job.
+func (q *Stored) Get(ctx context.Context, id string) (Job, error) {
+	if id == "" || len(id) > 100 {
+		return Job{}, notFound(id)
+	}
+	item, ok, err := q.store.Get(ctx, jobKey(id))
+	if err != nil {
+		return Job{}, err
+	}
+	if !ok {
+		return Job{}, notFound(id)
+	}
+	return decode(item)
+}
+
+func decode(item store.Item) (Job, error) {
+	var s storedJob
+	if err := item.Decode(jobVersion, &s); err != nil {
+		return Job{}, fmt.Errorf("read job %s: %w", strings.TrimPrefix(item.Key, jobPrefix), err)
+	}
+	s.Job.Version = item.Version
+	return s.Job, nil
+}
+
+// List returns jobs, the oldest first. What cannot be read is in the error and
+// hides only itself.
+func (q *Stored) List(ctx context.Context, f Filter) ([]Job, error) {
+	var list []Job
+	var errs []error
+	prefix, read := jobPrefix, decode
+	if len(f.States) == 1 && f.States[0] == Waiting { // which workers ask for often
+		prefix, read = waitingPrefix, func(item store.Item) (Job, error) {
+			return q.Get(ctx, strings.TrimPrefix(item.Key, waitingPrefix))
+		}
+	}
+	for item, err := range q.store.Scan(ctx, prefix, store.Range{}) {
+		if err != nil {
+			return list, err
+		}
+		j, err := read(item)
+		if err != nil {
+			errs = append(errs, err)
+		} else if f.Keeps(&j) {
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, func(a, b Job) int { return cmp.Or(a.Added.Compare(b.Added), cmp.Compare(a.ID, b.ID)) })
+	return list, errors.Join(errs...)
+}
+
+// Result reads what a job gave back.
+func (q *Stored) Result(ctx context.Context, id string) (res capability.Result, ok bool, err error) {
+	item, ok, err := q.store.Get(ctx, store.Key("jobs", "result", id))
+	if ok && err == nil {
+		err = json.Unmarshal(item.Value, &res)
+	}
+	return res, ok, err
+}
+
+// Progress reads how far a job has come.
+func (q *Stored) Progress(ctx context.Context, id string) (p Progress, ok bool, err error) {
+	item, ok, err := q.store.Get(ctx, store.Key("jobs", "progress", id))
+	if ok && err == nil {
+		err = json.Unmarshal(item.Value, &p)
+	}
+	return p, ok, err
+}
+
+// Report keeps how far a job has come, for as long as it may run.
+func (q *Stored) Report(ctx context.Context, id string, p Progress) error {
+	var b store.Batch
+	b.PutFor(store.Key("jobs", "progress", id), encode(p), 24*time.Hour)
+	_, err := q.store.Apply(ctx, &b)
+	return err
+}
+
+// tries is how often a change is made again that met another.
+const tries = 16
+
+// edit changes a job as it is when the change is written.
+func (q *Stored) edit(ctx context.Context, id string, f func(*Job) (func(*store.Batch), error)) (Job, error) {
+	for range tries {
+		old, err := q.Get(ctx, id)
+		if err != nil {
+			return Job{}, err
+		}
+		j := old
+		more, err := f(&j)
+		if err != nil {
+			return old, err
+		}
+		if more == nil {
+			more = func(*store.Batch) {}
+		}
+		if err = q.change(ctx, &old, &j, more); !errors.Is(err, store.ErrConflict) {
+			return j, err
+		}
+	}
+	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "change job", Target: id, Err: errors.New("it changes too fast"), Fix: "try again"}
+}
+
+// Cancel ends a job, or has its worker end it.
+func (q *Stored) Cancel(ctx context.Context, id, by string) (Job, error) {
+	return q.edit(ctx, id, func(j *Job) (func(*store.Batch), error) {
+		switch {
+		case j.State.Final():
+			return nil, &capability.Error{
+				Kind: capability.Conflict, Op: "cancel job", Target: id, Err: fmt.Errorf("it is %s", j.State), Fix: "only a job that has not ended can be cancelled",
+			}
+		case j.State == Running:
+			j.CancelBy = by
+			return func(b *store.Batch) { b.PutFor(store.Key("jobs", "cancel", id), []byte(by), 24*time.Hour) }, nil
+		}
+		j.State, j.Ended, j.Why, j.Ticket = Cancelled, q.moment(), "cancelled by "+by, ""
+		return nil, nil
+	})
+}
+
+// Retry queues a job again.
+func (q *Stored) Retry(ctx context.Context, id string, again bool) (Job, error) {
+	return q.edit(ctx, id, func(j *Job) (func(*store.Batch), error) {
+		refuse := func(why, fix string) (func(*store.Batch), error) {
+			return nil, &capability.Error{Kind: capability.Conflict, Op: "retry job", Target: id, Err: errors.New(why), Fix: fix}
+		}
+		switch {
+		case j.Schedule != "":
+			return refuse("it is a schedule", "add it again, or retry one of its runs")
+		case j.State == Done || !j.State.Final():
+			return refuse(fmt.Sprintf("it is %s", j.State), "only a job that failed, was cancelled or is unknown can be retried")
+		case j.State == Unknown && !again:
+			return refuse("it may have had its effect already", "look whether it happened; then ken jobs retry --again "+id+" runs it again")
+		case j.State == Unknown && j.Effect != "":
+			// The same key, and the answer that the runner wants.
+			j.Call.Answers = map[string]json.RawMessage{answerAgain: encode(j.Effect)}
+		default:
+			j.Attempt++
+			j.Call.Answers = nil
+		}
+		j.State, j.Why, j.Kind, j.Ticket, j.Effect, j.CancelBy = Queued, "", "", "", "", ""
+		j.Ended, j.Orphaned = time.Time{}, time.Time{}
+		return func(b *store.Batch) { b.Delete(store.Key("jobs", "result", id)) }, nil
+	})
+}

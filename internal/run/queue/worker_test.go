@@ -1,0 +1,568 @@
+package queue_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
+	"ken/internal/govern/policy"
+	"ken/internal/procid"
+	"ken/internal/run/queue"
+	"ken/internal/run/queue/queuetest"
+	"ken/internal/run/runner"
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+)
+
+const patience = 30 * time.Second
+
+// A tool is an executor made of a function.
+type tool func(context.Context, capability.Call) (capability.Result, error)
+
+func (f tool) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
+	return runner.Facts{}, nil
+}
+
+func (f tool) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
+	return f(ctx, call)
+}
+
+func (f tool) Schema(*capability.Capability) json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+}
+
+// A maker makes calls through a real runner.
+type maker struct {
+	*runner.Runner
+	desk *approval.Desk
+}
+
+func (m maker) call(j queue.Job) capability.Call {
+	call := j.Call
+	call.Key, call.Surface = j.Key(), j.Surface
+	return call
+}
+
+func (m maker) Invoke(ctx context.Context, j queue.Job, live io.Writer) (capability.Result, error) {
+	call := m.call(j)
+	call.Live = live
+	return m.Runner.Invoke(ctx, call)
+}
+
+func (m maker) Fate(ctx context.Context, j queue.Job) (runner.Fate, bool, error) {
+	return m.Runner.Fate(ctx, m.call(j))
+}
+
+func (m maker) Repeatable(j queue.Job) bool { return j.Call.Target == "tool:repeat" }
+
+func (m maker) Pending(ctx context.Context, j queue.Job) (bool, error) {
+	t, err := m.desk.Get(ctx, j.Ticket)
+	return err == nil && t.State == approval.Pending, err
+}
+
+// capabilities: look changes nothing, write does, repeat does no harm twice,
+// destroy needs an approval, and what is denied is denied.
+func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Bool) maker {
+	t.Helper()
+	key, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.Open(audit.Config{Dir: filepath.Join(dir, "audit"), CheckpointDir: filepath.Join(dir, "heads"), Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	desk, err := approval.New(s, approval.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := policy.Defaults(policy.Personal)
+	set.Intents = policy.Off
+	set.Rules = []policy.Rule{
+		{ID: "test.allow", Effect: policy.Allow, Capabilities: []string{"tool:write", "tool:repeat"}, Where: "test:1"},
+		{ID: "test.deny", Effect: policy.Deny, Capabilities: []string{"tool:denied"}, Reason: "it is denied", Where: "test:2"},
+	}
+	rules, err := policy.Compile(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(runner.Config{
+		Resolve: func(_ context.Context, call capability.Call) (runner.Resolved, error) {
+			name := strings.TrimPrefix(string(call.Target), "tool:")
+			c := &capability.Capability{
+				ID: call.Target, Kind: capability.KindTool, Name: name, Trust: capability.TrustUser, Hash: "hash-" + name,
+				Origin: capability.Origin{Source: "test"}, Effects: capability.Effects{Destructive: capability.No},
+			}
+			switch name {
+			case "look":
+				c.Effects.ReadOnly, c.Effects.OpenWorld = capability.Yes, capability.No
+			case "repeat":
+				c.Effects.Idempotent = capability.Yes
+			case "destroy":
+				c.Effects.Destructive = capability.Yes
+			}
+			res := runner.Resolved{Capability: c, Extension: "ext"}
+			if off != nil && off.Load() {
+				res.Disabled, res.Mend = "extension ext is disabled", "ken extension enable ext"
+			}
+			return res, nil
+		},
+		Executors: runner.Executors{"tool:*": do}, Log: log, Rules: func() *policy.Rules { return rules }, Desk: desk, Effects: s,
+		Process: procid.Self(), Dead: procid.Dead,
+		Limits: runner.Limits{Lease: 300 * time.Millisecond, Grace: 200 * time.Millisecond}.Always,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return maker{r, desk}
+}
+
+// A shop is a queue with a worker.
+type shop struct {
+	*queue.Stored
+	maker
+	stop func() // of the worker; waits for its end
+}
+
+func open(t *testing.T, do tool, change func(*queue.WorkerConfig)) *shop {
+	t.Helper()
+	s := storetest.Open(t, storetest.Address(t))
+	sh := &shop{Stored: queue.NewStored(s, nil), maker: newMaker(t, s, t.TempDir(), do, nil)}
+	sh.work(t, change)
+	return sh
+}
+
+// work starts a worker, which is stopped with the test.
+func (s *shop) work(t *testing.T, change func(*queue.WorkerConfig)) {
+	t.Helper()
+	cfg := queue.WorkerConfig{Queue: s.Stored, Maker: s.maker, Drain: 10 * time.Second}
+	if change != nil {
+		change(&cfg)
+	}
+	w, err := queue.NewWorker(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- w.Run(ctx, func() { close(ready) }) }()
+	<-ready
+	s.stop = sync.OnceFunc(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+	})
+	t.Cleanup(s.stop)
+}
+
+func (s *shop) add(t *testing.T, target string, change func(*queue.Job)) queue.Job {
+	t.Helper()
+	j := queuetest.Job("ann", "ext", 0)
+	j.Call.Target = capability.ID("tool:" + target)
+	if change != nil {
+		change(&j)
+	}
+	j, err := s.Add(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// until waits for a job to be as wanted.
+func (s *shop) until(t *testing.T, id string, want func(queue.Job) bool) queue.Job {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		j, err := s.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want(j) {
+			return j
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the job is %+v", j)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func is(states ...queue.State) func(queue.Job) bool {
+	return func(j queue.Job) bool { return slices.Contains(states, j.State) }
+}
+
+func final(j queue.Job) bool { return j.State.Final() }
+
+func text(s string) (capability.Result, error) {
+	return capability.Result{Parts: []capability.Part{{Text: s}}}, nil
+}
+
+// TestWorkerRuns: a job runs as the one who added it, and its result is kept.
+func TestWorkerRuns(t *testing.T) {
+	var made atomic.Pointer[capability.Call]
+	s := open(t, func(_ context.Context, call capability.Call) (capability.Result, error) {
+		made.Store(&call)
+		return text("written")
+	}, nil)
+	j := s.add(t, "write", nil)
+	got := s.until(t, j.ID, final)
+	res, ok, err := s.Result(t.Context(), j.ID)
+	if got.State != queue.Done || err != nil || !ok || res.Parts[0].Text != "written" {
+		t.Errorf("the job is %+v with %+v, %v, %v, want that it is done", got, res, ok, err)
+	}
+	if call := made.Load(); call == nil || call.Principal.ID != "ann" || call.Session != "s" || string(call.Arguments) != `{"text":"a"}` {
+		t.Errorf("the call was %+v, want that of the job", call)
+	}
+}
+
+// TestWorkerChecksAtStart: what the rules deny, or what was disabled since, does
+// not run, and the job says why.
+func TestWorkerChecksAtStart(t *testing.T) {
+	st := storetest.Open(t, storetest.Address(t))
+	var off atomic.Bool
+	var ran atomic.Int32
+	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+		ran.Add(1)
+		return text("ran")
+	}, &off)}
+	denied, disabled := s.add(t, "denied", nil), s.add(t, "write", nil)
+	off.Store(true)
+	s.work(t, nil)
+	if got := s.until(t, denied.ID, final); got.State != queue.Failed || !strings.Contains(got.Why, "denied") && !strings.Contains(got.Why, "disabled") {
+		t.Errorf("the denied job is %+v", got)
+	}
+	if got := s.until(t, disabled.ID, final); got.State != queue.Failed || !strings.Contains(got.Why, "extension ext is disabled") {
+		t.Errorf("the job of a disabled extension is %+v, want that reason", got)
+	}
+	off.Store(false)
+	if got := s.until(t, s.add(t, "denied", nil).ID, final); got.State != queue.Failed || got.Kind != "denied" || !strings.Contains(got.Why, "it is denied") {
+		t.Errorf("the denied job is %+v, want the rule's reason", got)
+	}
+	if ran.Load() != 0 {
+		t.Errorf("%d calls ran, want none", ran.Load())
+	}
+}
+
+// TestWorkerApproval: a job waits for its approval, and runs once it is given; a
+// denial fails it.
+func TestWorkerApproval(t *testing.T) {
+	var ran atomic.Int32
+	s := open(t, func(context.Context, capability.Call) (capability.Result, error) {
+		ran.Add(1)
+		return text("destroyed")
+	}, nil)
+	answer := func(yes approval.Effect, note string) queue.Job {
+		j := s.add(t, "destroy", func(j *queue.Job) { j.Call.Arguments = json.RawMessage(fmt.Sprintf(`{"text":%q}`, note)) })
+		waits := s.until(t, j.ID, is(queue.Waiting))
+		if waits.Ticket == "" || !strings.Contains(waits.Why, "ken approve grant "+waits.Ticket) {
+			t.Fatalf("the job is %+v, want the request that it waits for", waits)
+		}
+		if _, err := s.desk.Settle(t.Context(), waits.Ticket, approval.Answer{By: capability.Principal{ID: "ann"}, Effect: yes, Scope: approval.Once, Note: note}); err != nil {
+			t.Fatal(err)
+		}
+		return s.until(t, j.ID, final)
+	}
+	if got := answer(approval.Yes, "fine"); got.State != queue.Done || ran.Load() != 1 {
+		t.Errorf("the approved job is %+v after %d calls, want done after one", got, ran.Load())
+	}
+	if got := answer(approval.No, "never"); got.State != queue.Failed || got.Kind != "denied" || !strings.Contains(got.Why, "never") || ran.Load() != 1 {
+		t.Errorf("the denied job is %+v after %d calls, want failed with the reason", got, ran.Load())
+	}
+}
+
+// TestWorkerRetries: only what is safe is tried again, as often as was asked.
+func TestWorkerRetries(t *testing.T) {
+	var mu sync.Mutex
+	calls := map[capability.ID]int{}
+	s := open(t, func(_ context.Context, call capability.Call) (capability.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[call.Target]++
+		if calls[call.Target] < 3 {
+			return capability.Result{Failed: true, Parts: []capability.Part{{Text: "busy"}}}, nil
+		}
+		return text("at last")
+	}, nil)
+	twice := func(j *queue.Job) { j.Retries = 2 }
+	look, repeat, write := s.add(t, "look", twice), s.add(t, "repeat", twice), s.add(t, "write", twice)
+	for _, j := range []queue.Job{look, repeat} {
+		if got := s.until(t, j.ID, final); got.State != queue.Done || got.Attempt != 2 {
+			t.Errorf("%s is %+v, want done at the third attempt", j.Call.Target, got)
+		}
+	}
+	if got := s.until(t, write.ID, final); got.State != queue.Failed || got.Attempt != 0 || !strings.Contains(got.Why, "not retried") {
+		t.Errorf("tool:write is %+v, want failed at once and why it is not retried", got)
+	}
+}
+
+// TestWorkerCancel: a running job is stopped; whether it had its effect is unknown
+// unless it changes nothing.
+func TestWorkerCancel(t *testing.T) {
+	began := make(chan struct{}, 2)
+	s := open(t, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return capability.Result{}, ctx.Err()
+	}, nil)
+	look, write := s.add(t, "look", nil), s.add(t, "write", nil)
+	<-began
+	<-began
+	for _, j := range []queue.Job{look, write} {
+		if _, err := s.Cancel(t.Context(), j.ID, "ben"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.until(t, look.ID, final); got.State != queue.Cancelled || got.Why != "cancelled by ben" {
+		t.Errorf("tool:look is %+v, want cancelled", got)
+	}
+	if got := s.until(t, write.ID, final); got.State != queue.Unknown || got.Effect == "" || !strings.Contains(got.Why, "cancelled by ben") {
+		t.Errorf("tool:write is %+v, want unknown, because it was cancelled", got)
+	}
+}
+
+// TestWorkerStops: a worker that is stopped lets its jobs end; one that does not
+// end is unknown, or queued again where it changes nothing.
+func TestWorkerStops(t *testing.T) {
+	release, began := make(chan struct{}), make(chan struct{}, 3)
+	s := open(t, func(ctx context.Context, call capability.Call) (capability.Result, error) {
+		began <- struct{}{}
+		select {
+		case <-release:
+			return text("ended")
+		case <-ctx.Done():
+			return capability.Result{}, ctx.Err()
+		}
+	}, func(c *queue.WorkerConfig) { c.Drain = 200 * time.Millisecond })
+	look, write := s.add(t, "look", nil), s.add(t, "write", nil)
+	<-began
+	<-began
+	s.stop()
+	if got := s.until(t, look.ID, is(queue.Queued)); got.Attempt != 0 {
+		t.Errorf("tool:look is %+v, want queued again", got)
+	}
+	if got := s.until(t, write.ID, is(queue.Unknown)); !strings.Contains(got.Why, "the worker is stopping") {
+		t.Errorf("tool:write is %+v, want unknown, because the worker stopped", got)
+	}
+	if members, err := s.Members(t.Context()); err != nil || len(members) != 0 {
+		t.Errorf("Members() = %v, %v, want none", members, err)
+	}
+	close(release)
+	s.work(t, nil)
+	s.until(t, look.ID, is(queue.Done))
+}
+
+// TestWorkerForgotten: a job whose worker died longer ago than the runner
+// remembers is unknown, and does not run.
+func TestWorkerForgotten(t *testing.T) {
+	var ran atomic.Int32
+	st := storetest.Open(t, storetest.Address(t))
+	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+		ran.Add(1)
+		return text("ran")
+	}, nil)}
+	j := s.add(t, "write", nil)
+	if _, ok, err := s.Claim(t.Context(), "dead", queue.Limits{}); !ok || err != nil {
+		t.Fatal(err)
+	}
+	s.work(t, func(c *queue.WorkerConfig) { c.Remember = func() time.Duration { return time.Nanosecond } })
+	got := s.until(t, j.ID, final)
+	if got.State != queue.Unknown || !strings.Contains(got.Why, "limits.remember") || ran.Load() != 0 {
+		t.Errorf("the job is %+v after %d calls, want unknown after none", got, ran.Load())
+	}
+	if _, err := s.Retry(t.Context(), j.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, j.ID, is(queue.Done))
+}
+
+// TestWorkerProgress: what a call says while it runs can be read.
+func TestWorkerProgress(t *testing.T) {
+	release := make(chan struct{})
+	s := open(t, func(_ context.Context, call capability.Call) (capability.Result, error) {
+		fmt.Fprintln(call.Live, "half of it")
+		if r, ok := call.Live.(capability.Reporter); ok {
+			r.Progress(1, 2, "copying")
+		}
+		<-release
+		return text("done")
+	}, nil)
+	j := s.add(t, "look", nil)
+	var p queue.Progress
+	s.until(t, j.ID, func(queue.Job) bool {
+		got, ok, err := s.Progress(t.Context(), j.ID)
+		p = got
+		return ok && err == nil
+	})
+	if p.Done != 1 || p.Total != 2 || p.Message != "copying" || p.Output != "half of it\n" {
+		t.Errorf("Progress() = %+v", p)
+	}
+	close(release)
+	s.until(t, j.ID, is(queue.Done))
+}
+
+// TestWorkerPriorityOrder: jobs, 8 at a time, end in order of their priorities:
+// none ends before one of a higher priority, but for the seven that run beside it.
+func TestWorkerPriorityOrder(t *testing.T) { inOrder(t, 120) }
+
+// TestSoakWorkerPriorityOrder is the same for 1,000 jobs.
+func TestSoakWorkerPriorityOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("soak: 1,000 jobs are each written to disk several times")
+	}
+	inOrder(t, 1000)
+}
+
+func inOrder(t *testing.T, jobs int) {
+	const beside = 8
+	st := storetest.Open(t, storetest.Address(t))
+	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)}
+	for i := range jobs {
+		s.add(t, "look", func(j *queue.Job) { j.Priority = (i*37)%21 - 10 })
+	}
+	s.work(t, func(c *queue.WorkerConfig) { c.Concurrent = func() int { return beside } })
+	var list []queue.Job
+	for deadline := time.Now().Add(4 * patience); ; {
+		var err error
+		if list, err = s.List(t.Context(), queue.Filter{States: []queue.State{queue.Done}}); err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == jobs {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d jobs are done", len(list), jobs)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	slices.SortFunc(list, func(a, b queue.Job) int { return a.Started.Compare(b.Started) })
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1], list[i]
+		if b.Priority > a.Priority || b.Priority == a.Priority && b.Added.Before(a.Added) {
+			t.Fatalf("job %d with priority %d started before one with %d", i-1, a.Priority, b.Priority)
+		}
+	}
+	place := map[string]int{}
+	for i, j := range list {
+		place[j.ID] = i
+	}
+	slices.SortFunc(list, func(a, b queue.Job) int { return a.Ended.Compare(b.Ended) })
+	for i, j := range list {
+		if off := place[j.ID] - i; off >= beside { // as many of those before it would run still
+			t.Errorf("job %d ended as number %d, before more than the %d beside it", place[j.ID], i, beside-1)
+		}
+	}
+}
+
+// TestWorkerShare: two workers share a queue, and each job runs once.
+func TestWorkerShare(t *testing.T) {
+	var mu sync.Mutex
+	ran := map[string]int{}
+	s := open(t, func(_ context.Context, call capability.Call) (capability.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[string(call.Arguments)]++
+		return text("written")
+	}, nil)
+	s.work(t, nil)
+	var all []queue.Job
+	for i := range 50 {
+		all = append(all, s.add(t, "write", func(j *queue.Job) { j.Call.Arguments = json.RawMessage(fmt.Sprintf(`{"text":"%d"}`, i)) }))
+	}
+	for _, j := range all {
+		s.until(t, j.ID, is(queue.Done))
+	}
+	for args, n := range ran {
+		if n != 1 {
+			t.Errorf("the call with %s ran %d times", args, n)
+		}
+	}
+}
+
+// TestNewWorkerNeeds: a worker without a queue is refused.
+func TestNewWorkerNeeds(t *testing.T) {
+	if _, err := queue.NewWorker(queue.WorkerConfig{}); err == nil || errors.Is(err, queue.ErrLost) {
+		t.Errorf("NewWorker() = %v, want what is missing", err)
+	}
+}
+
+// BenchmarkJobStart is the time from adding a job to its start by an idle worker
+// that has the store open beside, as another process would.
+func BenchmarkJobStart(b *testing.B) {
+	address := storetest.Address(b)
+	mine, theirs := storetest.Open(b, address), storetest.Open(b, address)
+	q := queue.NewStored(mine, nil)
+	m := newMaker(b, theirs, b.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)
+	ended := make(chan queue.Job, 1)
+	w, err := queue.NewWorker(queue.WorkerConfig{Queue: queue.NewStored(theirs, nil), Maker: m, Record: func(j queue.Job) { ended <- j }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- w.Run(ctx, func() { close(ready) }) }()
+	<-ready
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}()
+	var took []time.Duration
+	for b.Loop() {
+		j := queuetest.Job("ann", "ext", 0)
+		j.Call.Target = "tool:look"
+		if _, err := q.Add(ctx, j); err != nil {
+			b.Fatal(err)
+		}
+		got := <-ended
+		took = append(took, got.Started.Sub(got.Added))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "p50-ms")
+}
+
+// TestWorkerStopsPrograms: a program that is stopped ends with a result. A person
+// cancelled the job then; of one whose worker stopped nobody knows what it did.
+func TestWorkerStopsPrograms(t *testing.T) {
+	began := make(chan struct{}, 2)
+	s := open(t, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return capability.Result{Failed: true, Meta: map[string]string{runner.MetaEnd: "cancelled"}}, nil
+	}, func(c *queue.WorkerConfig) { c.Drain = 200 * time.Millisecond })
+	cancelled, stopped := s.add(t, "write", nil), s.add(t, "write", nil)
+	<-began
+	<-began
+	if _, err := s.Cancel(t.Context(), cancelled.ID, "ben"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.until(t, cancelled.ID, final); got.State != queue.Cancelled || !strings.Contains(got.Why, "by ben while it ran") {
+		t.Errorf("the cancelled job is %+v", got)
+	}
+	s.stop()
+	if got := s.until(t, stopped.ID, final); got.State != queue.Unknown || !strings.Contains(got.Why, "the worker is stopping") {
+		t.Errorf("the job of a worker that stopped is %+v, want unknown", got)
+	}
+}
