@@ -278,12 +278,20 @@ func (a *App) build(cfg Config) error {
 	if a.own, err = executors.BuiltinCatalog(context.Background()); err != nil {
 		return err
 	}
+	mentions := sources.Mentions(a.Settings)
+	if len(cfg.Catalogs) == 0 { // they replace what rules are about
+		var skills []string
+		for _, s := range reload.BuiltinSkills() {
+			skills = append(skills, s.ID)
+		}
+		mentions = append(mentions, sources.RuleMentions(a.Settings, skills)...)
+	}
 	c, err := catalog.New(catalog.Config{
 		Own:     a.own.Snapshot().CallableIDs(),
 		Sources: list, Fallback: built.Fallback, Pins: pins, Overrides: a.Settings.Catalog.Overrides,
 		WorkspaceBodies: a.Settings.Capabilities.AllowWorkspaceCards,
 		SeedSanitizer:   a.Settings.Catalog.Sanitizer == config.SanitizeSeed,
-		Mentions:        sources.Mentions(a.Settings),
+		Mentions:        mentions,
 		Off:             a.Extensions.Off,
 		Attachment:      ranking.IndexedBy(indexer(a.Vectors.Index(), a.Settings.Discovery, a.Places)),
 		Machine:         machine,

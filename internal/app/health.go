@@ -36,6 +36,7 @@ func (a *App) health() *health.Collector {
 		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, Tenant: a.Principal.Tenant, Secrets: a.Secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
 		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.Redactor.Resolve,
 		Servers: a.Servers, StatusDir: statusDir(a.Places), Catalog: a.Catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
+		Audit: []string{a.Places.Audit, a.Archive.CheckpointDir},
 		Suggester: profile.New(profile.Config{
 			KenHome: a.Places.Home, UserHome: a.Places.UserHome, ConfigFiles: a.Settings.Files(), Gateway: gateway,
 			Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,

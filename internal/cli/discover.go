@@ -212,7 +212,7 @@ func (c *discoverCommand) printFound(f door.Found) {
 	switch {
 	case f.Abilities && len(f.Briefs) == 0:
 		p.Linef("%s", output.Text(f.Map))
-	case len(f.Briefs)+len(f.Cards) > 0:
+	case len(f.Briefs)+len(f.Cards)+len(unaffordable(f)) > 0:
 	case f.Found > 0 && len(f.Nearest) == 0:
 		p.Linef("%s found, and nothing of it is shown: %s", output.Plural(f.Found, "capability"), output.Line(firstReason(f)))
 	default:
@@ -230,6 +230,9 @@ func (c *discoverCommand) printFound(f door.Found) {
 		p.Linef("%s %s %s", p.Bar(b.Score), p.Style(output.Bold, fmt.Sprintf("%.2f", b.Score)), output.Line("card "+string(b.ID)))
 		p.Linef("    %s", p.Style(output.Dim, output.Line(fmt.Sprintf("%s: %s", output.Plural(b.Tokens, "token"), strings.Join(b.Why, "; ")))))
 	}
+	for _, s := range unaffordable(f) {
+		p.Linef("%s", p.Style(output.Yellow, output.Line(fmt.Sprintf("left out card %s: %s", s.ID, s.Reason))))
+	}
 	for _, b := range f.Fulls {
 		note := ""
 		if b.Truncated {
@@ -241,12 +244,25 @@ func (c *discoverCommand) printFound(f door.Found) {
 	for _, d := range f.Degraded {
 		p.Linef("%s", p.Style(output.Yellow, output.Line("degraded: "+d)))
 	}
-	if !f.Rollout.Inject {
+	switch {
+	case !f.Rollout.Inject:
 		p.Linef("%s", p.Style(output.Yellow, output.Line("not injected: "+f.Rollout.Reason)))
+	case !f.Rollout.Cards && len(f.Cards) > 0:
+		p.Linef("%s", p.Style(output.Yellow, output.Line("cards are not injected: "+f.Rollout.CardsReason)))
 	}
 	if len(f.Skipped) > 0 && p.Terminal {
 		p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("%d more were left out; --json says why", len(f.Skipped))))
 	}
+}
+
+// unaffordable returns the cards that fit the message and not the budget.
+func unaffordable(f door.Found) (out []door.Skip) {
+	for _, s := range f.Skipped {
+		if s.Tier == "cards" && s.Wanted > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // firstReason says why the best of what was found is not shown.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -296,7 +297,7 @@ func (c *compiler) rule(in *Rule) {
 	}
 	ru := rule{
 		id: in.ID, where: in.Where, stage: stageMode, forbid: in.Effect != Allow, ask: in.Effect == Ask, scope: in.Scope, test: t,
-		text: in.Reason, instead: in.Instead, knob: "policy.rules " + in.ID,
+		text: in.Reason, instead: in.Instead, knob: cmp.Or(in.Knob, "policy.rules "+in.ID),
 	}
 	switch {
 	case in.Effect != Deny:

@@ -124,6 +124,10 @@ type Rule struct {
 	// Destructive lets a permission cover calls that destroy something.
 	Destructive bool
 
+	// Knob is the setting that the rule comes from, for messages. Empty:
+	// policy.rules.
+	Knob string
+
 	Reason  string
 	Instead string
 	Where   string // file and line

@@ -35,7 +35,7 @@ func skillRules(settings config.Config) []policy.Rule {
 		}
 		rule := policy.Rule{
 			ID: "skills.off." + bare, Effect: policy.Deny, Capabilities: []string{kind + ":" + bare}, Where: where,
-			Reason: "The skill " + bare + " is off", Instead: "take it out of skills.off in ken.yaml",
+			Reason: "The skill " + bare + " is off", Knob: "skills.off",
 		}
 		for _, s := range BuiltinSkills() {
 			if s.ID == bare && kind == "skill" {

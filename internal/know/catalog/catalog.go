@@ -73,9 +73,10 @@ type Config struct {
 
 // A Mention is an id that a setting names.
 type Mention struct {
-	ID     capability.ID
-	By     string // "capabilities.exclude"
-	Origin string // where the setting is said
+	ID      capability.ID
+	By      string // "capabilities.exclude"
+	Origin  string // where the setting is said
+	Pattern bool   // ID may also be a name that several have, with * for any part
 }
 
 // A Catalog is safe for use by any number of goroutines.

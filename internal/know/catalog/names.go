@@ -2,8 +2,11 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"ken/capability"
+	"ken/internal/glob"
 	"ken/internal/untrusted"
 )
 
@@ -18,19 +21,20 @@ func fromServer(e *Entry) bool { return e.Origin.Format == formatMCP }
 func nameProblems(entries []*Entry) []capability.Problem {
 	var problems []capability.Problem
 	best := make(map[string]*Entry, len(entries)) // the most trusted of each name
-	shared := map[string]int{}                    // how many more have the name; not by tools of other MCP servers
+	shared := map[string][]*Entry{}               // those that have a name; not tools of other MCP servers
 	var names []string
 	for _, e := range entries {
 		first, twice := best[e.Name]
 		if !twice {
 			names = append(names, e.Name)
 			best[e.Name] = e
+			shared[e.Name] = append(shared[e.Name], e)
 			continue
 		}
 		// Two servers of one kind offer the same tools. Both are told apart by
 		// their servers wherever they are shown.
 		if !fromServer(e) || !fromServer(first) || e.Category == first.Category {
-			shared[e.Name]++
+			shared[e.Name] = append(shared[e.Name], e)
 		}
 		if e.Trust > first.Trust {
 			best[e.Name] = e
@@ -39,10 +43,10 @@ func nameProblems(entries []*Entry) []capability.Problem {
 	known := untrusted.NewNames(names)
 	for _, name := range names {
 		e := best[name]
-		if n := shared[name]; n > 0 {
+		if len(shared[name]) > 1 {
 			problems = append(problems, capability.Problem{
 				Severity: capability.Warning, Code: "same-name", Subject: e.ID, Origin: e.Origin,
-				Message: fmt.Sprintf("the name %q of %s is shared by %d more", name, e.ID, n),
+				Message: fmt.Sprintf("the name %q of %s is also that of %s", name, e.ID, others(shared[name], e)),
 				Fix:     "call them by their ids",
 			})
 		}
@@ -61,6 +65,22 @@ func nameProblems(entries []*Entry) []capability.Problem {
 		}
 	}
 	return problems
+}
+
+// others lists the ids of up to three entries without one of them, and counts
+// the rest.
+func others(entries []*Entry, without *Entry) string {
+	const most = 3
+	var ids []string
+	for _, e := range entries {
+		if e != without {
+			ids = append(ids, string(e.ID))
+		}
+	}
+	if more := len(ids) - most; more > 0 {
+		return strings.Join(ids[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(ids, " and ")
 }
 
 // imitates decides which of two names that look alike is the imitation, so that
@@ -89,6 +109,9 @@ func (s *Snapshot) unknownNames() []capability.Problem {
 		})
 	}
 	for _, m := range s.mentions {
+		if m.Pattern && s.matches(string(m.ID)) {
+			continue
+		}
 		if _, err := s.Lookup(string(m.ID)); err != nil {
 			report(string(m.ID), capability.Origin{Path: m.Origin}, m.By)
 		}
@@ -101,4 +124,11 @@ func (s *Snapshot) unknownNames() []capability.Problem {
 		}
 	}
 	return problems
+}
+
+// matches reports whether a pattern matches the id or the name of an entry.
+func (s *Snapshot) matches(pattern string) bool {
+	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
+		return glob.Name(pattern, string(e.ID), false) || glob.Name(pattern, e.Name, false)
+	})
 }

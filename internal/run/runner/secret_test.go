@@ -91,7 +91,7 @@ func TestSecretInArguments(t *testing.T) {
 				return
 			}
 			e := wantKind(t, err, capability.Denied)
-			if ran || e.Rule != "arguments.knownSecret" || !strings.Contains(err.Error(), "DEPLOY_TOKEN") || !strings.Contains(err.Error(), "policy.sendSecrets.DEPLOY_TOKEN") {
+			if ran || e.Rule != "arguments.knownSecret" || !strings.Contains(err.Error(), "DEPLOY_TOKEN") || !strings.Contains(err.Error(), "changed by policy.sendSecrets") {
 				t.Errorf("Invoke() = %v, ran %v; want a denial that names the secret and the setting", err, ran)
 			}
 			if text := fmt.Sprint(res, err, r.log.last(t)); strings.Contains(text, deployToken) {

@@ -11,6 +11,8 @@ type Running struct {
 	Profile   string // of the rules
 	Store     string // where state is kept
 	StoreErr  error
+	Audit     string // the folder of the audit log
+	AuditErr  error  // why nothing can be recorded in it, or nil
 	SecretErr error
 	Waiting   int      // calls that wait for a person
 	New       []string // extensions that were not reviewed, or that changed since
@@ -35,6 +37,9 @@ func running(r Running) []Check {
 	if r.StoreErr != nil {
 		checks[2] = Check{Name: "state", Grade: Bad, Message: r.StoreErr.Error(), Fix: "until this is fixed no call can be made"}
 	}
+	if r.Audit != "" {
+		checks = append(checks, auditLog(r))
+	}
 	if r.SecretErr != nil {
 		checks = append(checks, Check{Name: "secrets", Grade: Bad, Message: r.SecretErr.Error(), Fix: "until this is fixed only secrets in the environment can be used"})
 	}
@@ -48,6 +53,13 @@ func running(r Running) []Check {
 		})
 	}
 	return checks
+}
+
+func auditLog(r Running) Check {
+	if r.AuditErr != nil {
+		return Check{Name: "audit log", Grade: Bad, Message: r.AuditErr.Error(), Fix: "make the folder writable for this user, with space left; until this is fixed no call can be made"}
+	}
+	return Check{Name: "audit log", Grade: Good, Message: r.Audit}
 }
 
 func isolation(i Isolation) Check {

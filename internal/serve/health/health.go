@@ -38,6 +38,10 @@ type Config struct {
 	Workspace string
 	Getenv    func(string) string
 	Log       *slog.Logger
+
+	// Audit are the folders that the audit log writes to: its own, and that of
+	// the checkpoints.
+	Audit []string
 }
 
 // A Collector collects facts for the doctor.
@@ -49,6 +53,9 @@ func New(cfg Config) *Collector { return &Collector{cfg} }
 // Running returns how calls are carried out here.
 func (c *Collector) Running(ctx context.Context) doctor.Running {
 	r := doctor.Running{Isolation: isolation(ctx, c.cfg.Sandbox), Profile: c.cfg.Profile(), SecretErr: c.cfg.Secrets.Check()}
+	if len(c.cfg.Audit) > 0 {
+		r.Audit, r.AuditErr = c.cfg.Audit[0], writable(c.cfg.Audit...)
+	}
 	s, err := c.cfg.Store()
 	if err != nil {
 		r.StoreErr = err

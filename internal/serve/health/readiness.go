@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -31,6 +32,22 @@ func roomAgain(err error, folders ...string) error {
 	for _, dir := range folders {
 		if err := tryWrite(dir); err != nil {
 			return fmt.Errorf("write %s: %w; make room there", dir, err)
+		}
+	}
+	return nil
+}
+
+// writable returns why a folder that exists cannot be read or written to.
+// Ken creates the others when it needs them.
+func writable(folders ...string) error {
+	for _, dir := range folders {
+		if _, err := os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := tryWrite(dir); err != nil {
+			return fmt.Errorf("write %s: %w", dir, err)
 		}
 	}
 	return nil

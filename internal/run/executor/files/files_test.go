@@ -122,11 +122,13 @@ func TestChecklist(t *testing.T) {
 			// In-process: nothing of the environment is put into a name.
 			t.Setenv("SECRET_DIR", "/etc")
 			e, ws := open(t, map[string]string{"$SECRET_DIR/passwd": "literal", "~/x": "home"}, nil)
-			for name, want := range map[string]string{"$SECRET_DIR/passwd": "literal", "~/x": "home"} {
+			for name, want := range map[string]string{"$SECRET_DIR/passwd": "literal", "./~/x": "home"} {
 				if _, text, _ := invoke(t, e, call("read_file", "path", name)); text != want {
 					t.Errorf("read_file(%s) = %q, want %q", name, text, want)
 				}
 			}
+			// Rules read ~ as the home directory, so it is not taken literally either.
+			executortest.Refused(t, e, call("read_file", "path", "~/x"), capability.Invalid, "~ does not stand for the home directory")
 			invoke(t, e, call("write_to_file", "path", "${HOME}", "content", "x"))
 			wantFile(t, ws, "${HOME}", "x")
 		},

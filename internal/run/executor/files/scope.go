@@ -66,6 +66,14 @@ type place struct {
 func (e *Executor) locate(op, name string, write bool) (place, error) {
 	base := filepath.ToSlash(filepath.Clean(e.cfg.Workspace))
 	given := name
+	if given == "~" || strings.HasPrefix(given, "~/") {
+		// Rules take it for the home directory, and a shell would. Here it would
+		// be a folder of the workspace.
+		return place{}, &capability.Error{
+			Kind: capability.Invalid, Op: op, Target: "a file", Err: errors.New("~ does not stand for the home directory here"),
+			Fix: "write the path in full: relative to the workspace, or from /",
+		}
+	}
 	var abs string
 	if path.IsAbs(given) || filepath.IsAbs(given) {
 		given = strings.TrimLeft(filepath.ToSlash(strings.TrimPrefix(given, filepath.VolumeName(given))), "/")
