@@ -159,6 +159,7 @@ var layers = []layer{
 	// The program: wiring, commands, library.
 	{"internal/app", all},
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
+	{"internal/cli/catalogreport", "capability internal/cli/output internal/door internal/untrusted"},
 	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/evalreport", "internal/cli/output internal/find/eval internal/find/checkup"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},

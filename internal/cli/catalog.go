@@ -1,24 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/catalogreport"
 	"ken/internal/cli/output"
 	"ken/internal/door"
-	"ken/internal/untrusted"
 )
 
 // catalogCommand is ken catalog: it lists, explains and checks the catalog.
@@ -130,7 +125,7 @@ func (c *catalogCommand) list() *cobra.Command {
 			if c.json {
 				return c.printJSON(listing)
 			}
-			c.printList(listing, all)
+			catalogreport.List(c.out, listing, all)
 			if n := listing.Stats.Shadowed; n > 0 && !own && f == (filter{}) {
 				fmt.Fprintf(c.err, "ken: %d shadowed not listed; see ken catalog list --state shadowed\n", n)
 			}
@@ -151,49 +146,6 @@ func (c *catalogCommand) list() *cobra.Command {
 	return cmd
 }
 
-func (c *catalogCommand) printList(l door.Listing, all int) {
-	rows := make([][]string, 0, len(l.Capabilities))
-	for _, e := range l.Capabilities {
-		text := e.Description
-		if e.State == "shadowed" && len(e.Reasons) > 0 { // the reason it is shadowed matters more
-			text = strings.Join(e.Reasons, "; ")
-		}
-		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, text})
-	}
-	if c.out.Terminal { // what can be used first
-		slices.SortStableFunc(rows, func(a, b []string) int { return cmp.Compare(rank(a[0]), rank(b[0])) })
-	}
-	c.out.Table([]output.Column{{Styles: standingStyles}, {Style: output.Bold}, {Style: output.Cyan}, {Style: output.Dim}, {Grow: true}}, rows)
-	if !c.out.Terminal {
-		return
-	}
-	s := l.Stats
-	shown := output.Plural(all, "capability")
-	if len(rows) != all {
-		shown = fmt.Sprintf("%d of %s", len(rows), shown)
-	}
-	c.out.Linef("\n%s · %d can be used here · %d quarantined · %s (ken catalog lint)",
-		shown, s.Available, s.Quarantined, output.Plural(len(l.Problems), "problem"))
-}
-
-// standing returns an entry's state in one word.
-func standing(e *door.Entry) string {
-	switch {
-	case e.State != "active":
-		return string(e.State)
-	case e.Ready():
-		return "ready"
-	}
-	return "unavailable"
-}
-
-var standingStyles = map[string]string{"ready": output.Green, "unavailable": output.Yellow, "quarantined": output.Red, "shadowed": output.Dim}
-
-// rank orders standings for people.
-func rank(standing string) int {
-	return slices.Index([]string{"ready", "unavailable", "quarantined", "shadowed"}, standing)
-}
-
 func (c *catalogCommand) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
@@ -206,76 +158,10 @@ func (c *catalogCommand) show() *cobra.Command {
 			if c.json {
 				return c.printJSON(d)
 			}
-			c.printDescription(d)
+			catalogreport.Description(c.out, d)
 			return nil
 		}),
 	}
-}
-
-func (c *catalogCommand) printDescription(d door.Description) {
-	p := c.out
-	p.Linef("%s  %s", p.Style(output.Bold, output.Line(d.Title())), p.Style(output.Dim, output.Line(string(d.ID))))
-	p.Linef("%s", output.Line(d.Description))
-	p.Linef("")
-	field := func(name string, value string) {
-		if value != "" {
-			p.Linef("%s %s", p.Style(output.Dim, fmt.Sprintf("%-11s", name)), output.Line(value))
-		}
-	}
-	field("kind", string(d.Kind))
-	field("category", d.Category)
-	field("tags", strings.Join(d.Tags, ", "))
-	field("version", d.Version)
-	if d.Kind == capability.KindCard {
-		field("priority", strconv.Itoa(d.Priority))
-		field("shows", fmt.Sprintf("at most %d characters", d.MaxChars))
-	}
-	field("state", string(d.State))
-	field("available", yesNo(d.Available, d.Missing))
-	field("requires", strings.Join(d.RequiredTools, ", "))
-	field("permissions", strings.Join(d.Permissions, ", "))
-	if d.Run != nil {
-		field("runs", strings.TrimSpace(d.Run.Runner+" "+strings.Join(d.Run.Argv, " ")))
-	}
-	if t := d.Triggers; t != nil {
-		field("triggers", strings.Join(t.Keywords, ", "))
-		field("sessions", strings.Join(t.SessionTypes, ", "))
-		field("threshold", strconv.FormatFloat(t.ConfidenceThreshold, 'g', -1, 64))
-	}
-	for _, m := range d.Migrations {
-		field("migration", fmt.Sprintf("%s to %s: %s", m.From, m.To, m.Note))
-	}
-	field("origin", fmt.Sprintf("%s (%s)", d.Origin, d.Origin.Format))
-	field("trust", d.Trust.String())
-	field("hash", d.Hash)
-	for _, r := range d.Reasons {
-		field("noticed", r)
-	}
-	if len(d.Detail.Schema) > 0 {
-		p.Linef("\n%s", p.Style(output.Bold, "Input schema"))
-		p.Linef("%s", untrusted.Terminal(indented(d.Detail.Schema)))
-	}
-	for _, part := range []struct{ title, text string }{{"Text", d.Detail.Body}, {"Usage", d.Detail.Usage}} {
-		if part.text != "" {
-			p.Linef("\n%s", p.Style(output.Bold, part.title))
-			p.Linef("%s", untrusted.Terminal(part.text))
-		}
-	}
-}
-
-func indented(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw)
-	}
-	return b.String()
-}
-
-func yesNo(yes bool, missing []string) string {
-	if yes {
-		return "yes"
-	}
-	return "no: " + strings.Join(missing, "; ")
 }
 
 func (c *catalogCommand) lint() *cobra.Command {
@@ -289,7 +175,7 @@ func (c *catalogCommand) lint() *cobra.Command {
 					return err
 				}
 			} else {
-				c.printProblems(problems, errors)
+				catalogreport.Problems(c.out, problems, errors)
 			}
 			if errors > 0 {
 				return errSilent
@@ -297,40 +183,6 @@ func (c *catalogCommand) lint() *cobra.Command {
 			return nil
 		}),
 	}
-}
-
-func (c *catalogCommand) printProblems(problems []capability.Problem, errors int) {
-	p := c.out
-	for _, pr := range problems {
-		mark := p.Style(output.Red, "error")
-		if pr.Severity == capability.Warning {
-			mark = p.Style(output.Yellow, "warning")
-		}
-		p.Linef("%s: %s [%s] %s", output.Line(pr.Origin.String()), mark, pr.Code, output.Line(pr.Message))
-		if pr.Fix != "" {
-			p.Linef("    %s", p.Style(output.Dim, output.Line(pr.Fix)))
-		}
-	}
-	if len(problems) == 0 {
-		p.Linef("%s", p.Style(output.Green, "nothing is wrong"))
-		return
-	}
-	p.Linef("%s, %s: %s", output.Plural(errors, "error"), output.Plural(len(problems)-errors, "warning"), tally(problems))
-}
-
-// tally counts problems by their code, most first.
-func tally(problems []capability.Problem) string {
-	counts := map[string]int{}
-	for _, pr := range problems {
-		counts[pr.Code]++
-	}
-	codes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-	for i, code := range codes {
-		codes[i] = fmt.Sprintf("%d %s", counts[code], code)
-	}
-	return strings.Join(codes, ", ")
 }
 
 func (c *catalogCommand) why() *cobra.Command {
@@ -355,7 +207,7 @@ func (c *catalogCommand) why() *cobra.Command {
 				c.out.Linef("- %s", output.Line(line))
 			}
 			for _, r := range related[:min(len(related), mostRelated)] {
-				c.out.Linef("- %s %s", relationWord(r), output.Line(string(r.ID)))
+				c.out.Linef("- %s %s", catalogreport.Relation(r), output.Line(string(r.ID)))
 			}
 			if more := len(related) - mostRelated; more > 0 {
 				c.out.Linef("- it relates to %d more; --json lists them", more)
@@ -366,20 +218,6 @@ func (c *catalogCommand) why() *cobra.Command {
 }
 
 const mostRelated = 6 // relations that are printed
-
-func relationWord(r door.Relation) string {
-	switch {
-	case r.Type == "DEPENDS_ON" && r.Needs:
-		return "it needs"
-	case r.Type == "DEPENDS_ON":
-		return "it is needed by"
-	case r.Type == "COMPOSED_WITH":
-		return "it is used together with"
-	case r.Type == "TAGGED_WITH":
-		return "it shares tags with"
-	}
-	return "it is of one category with"
-}
 
 // completeIDs offers ids to the shell.
 func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix string) ([]string, cobra.ShellCompDirective) {
