@@ -53,21 +53,21 @@ func kind(name string) Kind {
 		"tmux", "screen", "dtach", "abduco", "byobu", "socat", "ssh", "sshpass", "autossh", "mosh", "rsh", "ssh-agent", "dbus-run-session", "dbus-launch", "xvfb-run",
 		"start-stop-daemon", "daemonize", "daemon", "dumb-init", "tini", "catatonit", "faketime", "chpst", "softlimit", "envdir", "setuidgid", "setlock", "s6-setuidgid", "torsocks", "torify",
 		"proxychains", "tsocks", "mpirun", "mpiexec", "orterun", "srun", "ccache", "distcc", "at", "batch", "crontab", "caffeinate", "sandbox-exec", "wsl", "machinectl", "lxc", "lxc-attach", "run-parts",
-		"trap", "alias", "hyperfine", "direnv", "nix-shell", "guix", "toolbox", "distrobox", "flatpak-spawn", "busybox", "toybox":
+		"trap", "alias", "hyperfine", "direnv", "nix-shell", "guix", "toolbox", "distrobox", "flatpak-spawn", "xterm", "gnome-terminal", "konsole", "alacritty", "kitty", "urxvt", "busybox", "toybox":
 		return Starter
 	case "sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "yash", "posh", "elvish", "xonsh", "nu", "pwsh", "powershell", "cmd":
 		return Shell | Interpreter
 	case "source", ".", "python", "pythonw", "ipython", "pypy", "node", "nodejs", "tsx", "ts-node", "ruby", "jruby", "irb", "perl", "raku", "php", "lua", "luajit", "tclsh", "wish", "expect",
 		"Rscript", "R", "julia", "java", "jshell", "kotlin", "scala", "groovy", "awk", "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "elixir", "iex", "escript", "erl", "guile", "racket", "clojure",
 		"clj", "swipl", "ocaml", "runghc", "ghci", "bc", "gdb", "lldb", "m4", "octave", "gnuplot", "qjs", "crystal", "janet", "newlisp", "sbcl", "clisp", "ecl", "pdb",
-		"bpftrace", "stap", "wasmtime", "wine":
+		"bpftrace", "stap", "wasmtime", "wine", "dc", "gs", "ghostscript", "lftp", "mongosh", "mongo":
 		return Interpreter
 	case "deno", "bun", "make", "gmake", "just", "rake", "npx", "pnpx", "bunx", "uvx", "pipx":
 		return Interpreter | Project
 	case "bmake", "ninja", "cmake", "ctest", "meson", "task", "bundle", "bundler", "invoke", "fab", "nox", "tox", "pytest", "poetry", "pdm", "hatch",
 		"npm", "pnpm", "yarn", "jest", "vitest", "mocha", "eslint", "prettier", "webpack", "vite", "rollup", "gulp", "grunt", "turbo", "nx",
 		"cargo", "gradle", "gradlew", "mvn", "mvnw", "ant", "sbt", "lein", "mill", "bazel", "buck", "dotnet", "msbuild", "mix", "rebar3", "rebar", "composer", "stack", "cabal",
-		"pre-commit", "ansible-playbook", "terraform", "tofu", "vagrant", "docker-compose", "scons", "waf", "doit", "mise", "lefthook", "tsc", "esbuild", "playwright", "cypress":
+		"pre-commit", "ansible", "ansible-playbook", "jupyter", "papermill", "terraform", "tofu", "vagrant", "docker-compose", "scons", "waf", "doit", "mise", "lefthook", "tsc", "esbuild", "playwright", "cypress":
 		return Project
 	case "less", "more", "most", "man", "info", "vi", "vim", "nvim", "gvim", "view", "vimdiff", "rvim", "ex", "nano", "pico", "ed", "emacs", "emacsclient", "joe", "mc", "w3m", "lynx", "links":
 		return Editor

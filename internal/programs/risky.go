@@ -29,6 +29,9 @@ func Risky(argv []string, from int) bool {
 		// Code of the caller's, or another module.
 		return slices.ContainsFunc(rest, func(a string) bool { return strings.HasPrefix(a, "-") })
 	}
+	if clientRuns(name, rest) {
+		return true
+	}
 	o, known := optionsOf(name)
 	switch {
 	case kinds&Starter != 0:
@@ -106,10 +109,63 @@ func optionsOf(name string) (options, bool) {
 		return options{single: []string{"-wrapper", "-B", "-specs", "-fplugin", "-Xclang", "-load", "-o"}}, true
 	case "openssl":
 		return options{single: []string{"-engine", "-provider", "-config"}}, true
+	case "split":
+		return options{words: []string{"--filter"}}, true
+	case "install", "ginstall":
+		return options{words: []string{"--strip-program"}}, true
+	case "tcpdump":
+		return options{letters: "zw", valued: "BcCDEfFGijmMrsTVWy", words: []string{"--postrotate-command"}}, true
+	case "nmap":
+		return options{words: []string{"--script", "--datadir"}}, true
+	case "rpm", "rpmbuild":
+		return options{letters: "E", words: []string{"--eval", "--pipe", "--define", "--load", "--rcfile", "--macros"}}, true
+	case "apt", "apt-get", "aptitude":
+		return options{letters: "oc", words: []string{"--option", "--config-file"}}, true
+	case "helm":
+		return options{words: []string{"--post-renderer"}}, true
+	case "rclone", "restic", "borg":
+		return options{words: []string{"--password-command", "--config", "--rsh", "--rclone.program"}}, true
+	case "protoc":
+		return options{words: []string{"--plugin"}}, true
+	case "groff", "troff":
+		return options{letters: "U"}, true
+	case "tex", "latex", "pdftex", "pdflatex", "xetex", "xelatex", "luatex", "lualatex", "latexmk":
+		return options{single: []string{"-shell-escape", "-enable-write18", "-e", "-r"}}, true
+	case "psql", "pgcli":
+		return options{letters: "foL", valued: "cdFhpPRTUv", words: []string{"--file", "--output", "--log-file"}}, true
+	case "mysql", "mariadb", "mycli":
+		return options{words: []string{"--pager", "--tee", "--init-command", "--plugin-dir", "--defaults-file", "--defaults-extra-file"}}, true
+	case "sqlite3", "sqlite", "duckdb":
+		return options{single: []string{"-init", "-cmd"}}, true
 	case "rg":
 		return options{words: []string{"--pre", "--hostname-bin"}}, true
 	case "gh", "glab", "hg", "svn":
 		return options{words: []string{"--config", "--config-option", "--config-dir", "--editor-cmd", "--diff-cmd", "--diff3-cmd", "--ssh", "--remotecmd"}}, true
 	}
 	return options{}, false
+}
+
+// clientRuns reports whether an argument of a database client, or of ip, is a
+// command that runs a program or reads commands from a file.
+func clientRuns(name string, args []string) bool {
+	switch name {
+	case "sqlite3", "sqlite", "duckdb": // .shell, .system, .load, .output |program
+		return slices.ContainsFunc(args, func(a string) bool {
+			return strings.Contains(a, "load_extension") || slices.ContainsFunc(strings.Split(a, "\n"), func(line string) bool {
+				line = strings.TrimSpace(line)
+				return len(line) > 1 && line[0] == '.' && line[1] != '/' && line[1] != '.'
+			})
+		})
+	case "psql", "pgcli": // \! program, \o |program, \i file
+		return slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, `\`) })
+	case "mysql", "mariadb", "mycli": // system program, source file, \! program
+		return slices.ContainsFunc(args, func(a string) bool {
+			return strings.Contains(a, `\`) || slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(a), func(r rune) bool { return strings.ContainsRune(" \t\n;=", r) }), func(w string) bool {
+				return w == "system" || w == "source" || w == "pager" || w == "tee" || w == "edit"
+			})
+		})
+	case "ip":
+		return slices.ContainsFunc(args, func(a string) bool { return a == "exec" || len(a) > 1 && strings.HasPrefix("-batch", a) })
+	}
+	return false
 }

@@ -125,7 +125,7 @@ func TestCodeOfLines(t *testing.T) {
 		{line: "sort --compress-program=./x.sh m.py", argv: [][]string{{"sort", "--compress-program=./x.sh", "m.py"}}, want: "x.sh", known: true},
 		{line: `vim -c "!./x.sh" m.py`, argv: [][]string{{"vim", "-c", "!./x.sh", "m.py"}}, want: "x.sh"},
 		{line: `sqlite3 x.db ".shell ./x.sh"`, argv: [][]string{{"sqlite3", "x.db", ".shell ./x.sh"}}, want: "x.sh", known: true},
-		{line: `dc -e "!./x.sh"`, argv: [][]string{{"dc", "-e", "!./x.sh"}}, want: "x.sh", known: true},
+		{line: `dc -e "!./x.sh"`, argv: [][]string{{"dc", "-e", "!./x.sh"}}, want: "x.sh"},
 		{line: "cargo build", argv: [][]string{{"cargo", "build"}}},
 		{line: "pip install .", argv: [][]string{{"pip", "install", "."}}},
 		{line: "pytest", argv: [][]string{{"pytest"}}},
