@@ -160,7 +160,7 @@ func selection(view door.View, found door.Found) Selection {
 	for _, b := range found.Briefs {
 		f := Found{Capability: &capability.Capability{ID: b.ID}, Relevance: b.Score, Brief: b.Text, Why: b.Why}
 		if e, err := view.Lookup(string(b.ID)); err == nil { // otherwise it was removed a moment ago
-			f.Capability, f.Available, f.Missing = e.Capability, e.Available, e.Missing
+			f.Capability, f.Available, f.Missing = e.Capability, e.Available, e.Missing.Sentences()
 		}
 		sel.Found = append(sel.Found, f)
 	}

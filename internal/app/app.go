@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -371,23 +370,17 @@ func (a *App) Why(e *door.Entry) []string {
 			why = append(why, fmt.Sprintf("%s (%s) has the same id and is not used%s", lost.Origin, lost.Trust, because(lost.Reasons)))
 		}
 	}
-	if e.State == catalog.Quarantined && slices.ContainsFunc(e.Reasons, pinReason) {
+	if e.State == catalog.Quarantined && slices.ContainsFunc(e.Findings, mcpgateway.IsPinFinding) {
 		why = append(why, fmt.Sprintf("to see what differs and accept it: ken extension review mcp:%s", e.Category))
 	}
 	return why
 }
 
-func because(reasons []string) string {
+func because(reasons catalog.Reasons) string {
 	if len(reasons) == 0 {
 		return ""
 	}
-	return ": " + strings.Join(reasons, "; ")
-}
-
-// pinReason reports whether a reason is that an MCP server's tool is new or not
-// what was accepted.
-func pinReason(s string) bool {
-	return strings.Contains(s, " mcp-new: ") || strings.Contains(s, " mcp-changed: ")
+	return ": " + reasons.String()
 }
 
 // Close releases what Open took, and what was made since, the last first.

@@ -67,7 +67,7 @@ func TestUnrunSaysSo(t *testing.T) {
 	v := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: policy.SurfaceChat})
 	for id, want := range map[capability.ID]string{"tool:ask": "nothing can run llm.complete in this version", "tool:wish": "it does not say what runs it"} {
 		e, err := v.Lookup(string(id))
-		if err != nil || e.Available || !strings.Contains(e.Missing[0], want) {
+		if err != nil || e.Available || !strings.Contains(e.Missing[0].String(), want) {
 			t.Errorf("%s is %+v, %v; want it unavailable: %s", id, e, err, want)
 		}
 		res, err := a.Door.Invoke(t.Context(), v, capability.Call{Target: id, Session: "s"})

@@ -30,7 +30,7 @@ func TestOwnToolsAreNotTaken(t *testing.T) {
 	for _, name := range names {
 		id := "tool:" + name
 		if !slices.ContainsFunc(a.Oversee().List().Capabilities, func(e *catalog.Entry) bool {
-			return string(e.ID) == id && e.Trust == capability.TrustWorkspace && e.State != catalog.Active && strings.Contains(strings.Join(e.Reasons, " "), "a tool of Ken's own")
+			return string(e.ID) == id && e.Trust == capability.TrustWorkspace && e.State != catalog.Active && strings.Contains(e.Reasons.String(), "a tool of Ken's own")
 		}) {
 			t.Errorf("%s of the project is not listed as kept back", id)
 		}

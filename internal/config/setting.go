@@ -158,8 +158,8 @@ func meant(key string, names []string) string {
 		// A path of tool-access.json, as refusals name their rules.
 		return fmt.Sprintf("it is a part of %s, which is set as a whole: ken config set %[1]s '{%s: VALUE%s'", accessKey, strings.Join(inside, ": {"), strings.Repeat("}", len(inside)))
 	}
-	if guess := hint(key, "", names, names); !strings.HasPrefix(guess, knownKeys) {
-		return guess
+	if guess := nearestKey(key, "", names, names); guess != "" {
+		return "did you mean " + guess + "?"
 	}
 	near := likely(key, names)
 	if len(near) == 0 {
@@ -223,22 +223,26 @@ func hasWord(name, word string) bool {
 	return false
 }
 
-// knownKeys begins the hint that has no guess.
-const knownKeys = "known keys here: "
-
 // hint names the key that was meant, or those that there are. known are the
 // keys that may stand there, all the full names of every key.
 func hint(key, prefix string, known, all []string) string {
+	if near := nearestKey(key, prefix, known, all); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "known keys here: " + strings.Join(known, ", ")
+}
+
+// nearestKey returns the full name of the key that was probably meant, or "".
+func nearestKey(key, prefix string, known, all []string) string {
 	if near := spelling.Nearest(key, known); near != "" {
-		return "did you mean " + prefix + near + "?"
+		return prefix + near
 	}
 	for _, name := range all {
-		leaf := name[strings.LastIndexByte(name, '.')+1:]
-		if strings.EqualFold(leaf, key) {
-			return "did you mean " + name + "?"
+		if strings.EqualFold(name[strings.LastIndexByte(name, '.')+1:], key) {
+			return name
 		}
 	}
-	return knownKeys + strings.Join(known, ", ")
+	return ""
 }
 
 func invalid(op, key, cause, fix string) error {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"ken/capability"
@@ -77,7 +76,7 @@ func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
 	case e.State != catalog.Active:
 		return unavailable(fmt.Sprintf("it is %s", e.State), "see ken catalog why "+string(e.ID))
 	case !e.Available:
-		return unavailable(strings.Join(e.Missing, "; "), "see ken catalog why "+string(e.ID))
+		return unavailable(e.Missing.String(), "see ken catalog why "+string(e.ID))
 	}
 	r.Schema = func(ctx context.Context) (json.RawMessage, error) {
 		detail, err := d.of(v, e).Inspect(ctx, e)

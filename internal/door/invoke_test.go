@@ -221,7 +221,7 @@ func TestSwitchedOff(t *testing.T) {
 		t.Errorf("a person's call = %v, want Denied with the reason and the fix", err)
 	}
 	e, err := w.Oversee(keeper).Lookup("tool:wired")
-	if err != nil || e.Available || !strings.Contains(strings.Join(e.Missing, ""), "nobody has reviewed it") {
+	if err != nil || e.Available || !strings.Contains(e.Missing.String(), "nobody has reviewed it") {
 		t.Errorf("Oversee has %+v, %v; want it, with the reason", e, err)
 	}
 	if e, err := w.Oversee(keeper).Lookup("tool:greet"); err != nil || !e.Available {

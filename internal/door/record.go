@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,8 +219,7 @@ func items(f Found, sent []Sent) (out []outcome.Item) {
 	}
 	add := func(tier outcome.Tier, pieces []Piece, held bool) {
 		for _, p := range pieces {
-			forced := slices.ContainsFunc(p.Why, func(w string) bool { return strings.Contains(w, "capabilities.forceInclude") })
-			item := outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: forced}
+			item := outcome.Item{ID: p.ID, Tier: tier, Score: p.Score, Tokens: p.Tokens, Forced: p.Forced}
 			if tier == outcome.TierCard {
 				item.Seed = seedScore(f, p.ID)
 			}

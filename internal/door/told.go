@@ -1,7 +1,6 @@
 package door
 
 import (
-	"fmt"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -255,7 +254,7 @@ func (v View) told() map[capability.ID]*Entry {
 			continue
 		}
 		for _, e := range users[need.ID] {
-			why := fmt.Sprintf("it needs %s, which cannot be used here; see ken catalog why %s", need.ID, need.ID)
+			why := catalog.Reason{Kind: catalog.NeedsUnavailable, Name: string(need.ID)}
 			if now, ok := out[e.ID]; ok {
 				e = now
 			} else {
@@ -279,16 +278,13 @@ func (v View) told() map[capability.ID]*Entry {
 func (v View) without(e *Entry) *Entry {
 	out := *e
 	out.Requires, out.Missing = nil, nil
-	var later []string // what was said after what is missing by name
 	for _, m := range e.Missing {
-		if !strings.HasPrefix(m, "it needs ") {
+		if m.Kind != catalog.NeedsUnknown && m.Kind != catalog.NeedsUnavailable {
 			out.Missing = append(out.Missing, m)
-		} else if strings.Contains(m, ", which cannot be used here;") {
-			later = append(later, m)
 		}
 	}
 	for _, name := range e.RequiredTools {
-		missing := "it needs " + name + ", and no capability or program here has this name"
+		missing := catalog.Reason{Kind: catalog.NeedsUnknown, Name: name}
 		id, ok := v.meant(name)
 		switch {
 		case ok:
@@ -297,9 +293,8 @@ func (v View) without(e *Entry) *Entry {
 			out.Missing = append(out.Missing, missing)
 		}
 	}
-	for _, m := range later { // unless it was about what is not seen
-		need, _, _ := strings.Cut(strings.TrimPrefix(m, "it needs "), ", which cannot be used here;")
-		if slices.Contains(out.Requires, capability.ID(need)) {
+	for _, m := range e.Missing { // unless it is about what is not seen
+		if m.Kind == catalog.NeedsUnavailable && slices.Contains(out.Requires, capability.ID(m.Name)) {
 			out.Missing = append(out.Missing, m)
 		}
 	}
@@ -363,9 +358,9 @@ func placeless(e *Entry) *Entry {
 	}
 	out.Capability, out.Standing = &c, lastOf(e.Standing)
 	out.Reasons, out.Missing = slices.Clone(e.Reasons), slices.Clone(e.Missing)
-	for _, list := range [][]string{out.Reasons, out.Missing} {
-		for i := range list {
-			list[i] = withoutFolder(list[i], e.Origin)
+	for _, list := range []catalog.Reasons{out.Reasons, out.Missing} {
+		for i, r := range list {
+			list[i].Name, list[i].Text = withoutFolder(r.Name, e.Origin), withoutFolder(r.Text, e.Origin)
 		}
 	}
 	return &out

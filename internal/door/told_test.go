@@ -153,11 +153,11 @@ func TestToldWithoutFolders(t *testing.T) {
 	at := capability.Origin{Source: "/srv/secret/caps", Format: "card", Path: "/srv/secret/caps/a.md", Line: 3}
 	e := &Entry{
 		Capability: &capability.Capability{ID: "tool:first", Origin: at, Run: &capability.Recipe{Argv: []string{"/srv/secret/bin/run", "{x}"}}},
-		Missing:    []string{"/srv/secret/caps/run is not there"}, Standing: "/srv/secret/other/a.md:1",
+		Missing:    catalog.Reasons{{Kind: catalog.Declared, Text: "/srv/secret/caps/run is not there"}}, Standing: "/srv/secret/other/a.md:1",
 	}
 	d := chain(t, "first")
 	got := d.View(keeper).Told(e)
-	if o := got.Origin; o.Source != "caps" || o.Path != "a.md" || o.Line != 3 || got.Run.Argv[0] != "run" || got.Missing[0] != "run is not there" || got.Standing != "a.md:1" {
+	if o := got.Origin; o.Source != "caps" || o.Path != "a.md" || o.Line != 3 || got.Run.Argv[0] != "run" || got.Missing[0].String() != "run is not there" || got.Standing != "a.md:1" {
 		t.Errorf("Told = %+v of %+v, %+v", got, got.Capability, got.Run)
 	}
 	if e.Origin != at || e.Run.Argv[0] != "/srv/secret/bin/run" || e.Missing[0] == got.Missing[0] {

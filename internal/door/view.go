@@ -64,7 +64,7 @@ func (d *Door) overseen(v View, p capability.Principal) View {
 		}
 		shown := *e
 		shown.Available, shown.Hidden = false, sentence(reason)
-		shown.Missing = append(slices.Clip(e.Missing), "hidden from models: "+shown.Hidden)
+		shown.Missing = append(slices.Clip(e.Missing), catalog.Reason{Kind: catalog.HiddenByPolicy, Text: shown.Hidden})
 		return &shown
 	}
 	return v

@@ -16,6 +16,7 @@ type Error struct {
 	Line, Column int
 	Message      string
 	Fix          string
+	Path         string // of the map it is in, as in "run." and "rules[0]."; empty for the document itself
 
 	earlier int // a line that Message ends with
 }

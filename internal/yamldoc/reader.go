@@ -49,7 +49,7 @@ func (r *Reader) Field(keys ...string) (Field, bool) {
 			} else if spelling.Fold(found.Key) == spelling.Fold(f.Key) {
 				*r.issues = append(*r.issues, &Error{
 					Line: f.Line, Message: fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line),
-					Fix: "keep one of them", earlier: found.Line,
+					Fix: "keep one of them", Path: r.path, earlier: found.Line,
 				})
 			}
 		}
@@ -62,7 +62,7 @@ func (r *Reader) Field(keys ...string) (Field, bool) {
 
 // Issue records something wrong at a line.
 func (r *Reader) Issue(line int, message, fix string) {
-	*r.issues = append(*r.issues, &Error{Line: line, Message: message, Fix: fix})
+	*r.issues = append(*r.issues, &Error{Line: line, Message: message, Fix: fix, Path: r.path})
 }
 
 // Issues returns what was wrong so far, in this Reader and those made by [Reader.Map].

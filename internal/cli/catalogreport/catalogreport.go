@@ -24,7 +24,7 @@ func List(p *output.Printer, l door.Listing, all int) {
 	for _, e := range l.Capabilities {
 		text := e.Description
 		if e.State == "shadowed" && len(e.Reasons) > 0 { // the reason it is shadowed matters more
-			text = strings.Join(e.Reasons, "; ")
+			text = e.Reasons.String()
 		}
 		rows = append(rows, []string{standing(e), string(e.ID), string(e.Kind), e.Category, text})
 	}
@@ -81,7 +81,7 @@ func Description(p *output.Printer, d door.Description) {
 		field("shows", fmt.Sprintf("at most %d characters", d.MaxChars))
 	}
 	field("state", string(d.State))
-	field("available", yesNo(d.Available, d.Missing))
+	field("available", yesNo(d.Available, d.Missing.Sentences()))
 	field("requires", strings.Join(d.RequiredTools, ", "))
 	field("permissions", strings.Join(d.Permissions, ", "))
 	if d.Run != nil {
@@ -99,7 +99,7 @@ func Description(p *output.Printer, d door.Description) {
 	field("trust", d.Trust.String())
 	field("hash", d.Hash)
 	for _, r := range d.Reasons {
-		field("noticed", r)
+		field("noticed", r.String())
 	}
 	if len(d.Detail.Schema) > 0 {
 		p.Linef("\n%s", p.Style(output.Bold, "Input schema"))

@@ -32,6 +32,9 @@ func (t *turn) brief(ordinal int, score float64, why ...string) {
 	t.items = append(t.items, show.Item{ID: id, Score: score, Why: why, Brief: t.View.brief(ordinal)})
 }
 
+// forcedWhy is why something that the configuration always shows is shown.
+const forcedWhy = "always included by capabilities.forceInclude"
+
 // force shows what the configuration always shows.
 func (t *turn) force() {
 	for _, id := range t.cfg.ForceInclude {
@@ -53,7 +56,8 @@ func (t *turn) force() {
 		case !t.passes(ordinal):
 			refuse("capabilities.forceInclude names it, but the query's filter keeps it out")
 		case t.snapshot.Entries()[ordinal].Kind != capability.KindCard:
-			t.brief(ordinal, 1, "always included by capabilities.forceInclude")
+			t.brief(ordinal, 1, forcedWhy)
+			t.items[len(t.items)-1].Forced = true
 			t.chosen = append(t.chosen, ordinal)
 		case !t.cfg.Cards:
 			refuse("capabilities.forceInclude names it, but capabilities.enabled is false")
@@ -101,6 +105,7 @@ func (t *turn) briefs(answer ranking.Answer, ranked []graph.Ranked) {
 				weak = fmt.Sprintf("its relevance is below discovery.tier1TailRelevance %.3f", t.cfg.TailRelevance)
 			}
 			t.skip(r.Ordinal, show.TierBriefs, weak)
+			t.skipped[len(t.skipped)-1].Weak = true
 		default:
 			t.found++
 			t.brief(r.Ordinal, r.Score, t.why(r)...)
@@ -242,7 +247,11 @@ func (t *turn) cards(ctx context.Context) {
 		return
 	}
 	for _, ordinal := range t.forced {
-		t.card(ctx, ordinal, 1, "always included by capabilities.forceInclude")
+		before := len(t.cardItems)
+		t.card(ctx, ordinal, 1, forcedWhy)
+		for i := range t.cardItems[before:] {
+			t.cardItems[before+i].Forced = true
+		}
 	}
 	set := t.View.cards()
 	if set.Len() == 0 {
@@ -324,7 +333,7 @@ func (t *turn) fulls(ctx context.Context) {
 			if t.items[i].ID != e.ID {
 				continue
 			}
-			item.Score, item.Why = t.items[i].Score, t.items[i].Why
+			item.Score, item.Why, item.Forced = t.items[i].Score, t.items[i].Why, t.items[i].Forced
 			if i > 0 && item.Score < t.cfg.FullRelevance {
 				t.skipf(ordinal, show.TierFulls, "its relevance is below discovery.tier2MinRelevance %.3f", t.cfg.FullRelevance)
 				item.ID = ""

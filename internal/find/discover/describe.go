@@ -61,7 +61,7 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 	}
 	text := p.Text()
 	if !e.Available {
-		text = "Not available here: " + untrusted.Line(strings.Join(e.Missing, "; "), 400) + "\n\n" + text
+		text = "Not available here: " + untrusted.Line(e.Missing.String(), 400) + "\n\n" + text
 	}
 	about := aboutOf(e)
 	if detail, err := f.source.Detail(ctx, e); err == nil { // the page reports what could not be read

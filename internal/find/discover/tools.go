@@ -293,7 +293,7 @@ func aboutOf(e *catalog.Entry) About {
 		Available: e.Available,
 	}
 	for _, why := range e.Missing {
-		a.Missing = append(a.Missing, untrusted.Line(why, 400))
+		a.Missing = append(a.Missing, untrusted.Line(why.String(), 400))
 	}
 	if e.Off != "" {
 		a.Description, a.Available, a.Missing = "", false, []string{e.Off}
@@ -397,7 +397,7 @@ func signature(e *catalog.Entry, text, params int) string {
 		b.WriteString(" " + untrusted.Line(e.Description, text))
 	}
 	if !e.Available && len(e.Missing) > 0 {
-		b.WriteString(" [not available: " + untrusted.Line(e.Missing[0], 80) + "]")
+		b.WriteString(" [not available: " + untrusted.Line(e.Missing[0].String(), 80) + "]")
 	}
 	b.WriteString("\n")
 	return b.String()

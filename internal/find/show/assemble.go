@@ -6,13 +6,14 @@ import (
 	"ken/capability"
 )
 
-// An Item is a capability that was chosen to be shown. Score, Why and Attached
-// are only passed on.
+// An Item is a capability that was chosen to be shown. Score, Why, Attached and
+// Forced are only passed on.
 type Item struct {
 	ID       capability.ID
 	Score    float64
 	Why      []string
 	Attached capability.ID // the capability that needs it, if that is why it is here
+	Forced   bool          // capabilities.forceInclude names it
 
 	Brief Brief // among the briefs
 	Page  *Page // among cards and full texts
@@ -36,7 +37,14 @@ type Piece struct {
 	Text     string        `json:"text"`
 	Tokens   int           `json:"tokens"`
 
+	Forced bool `json:"-"` // see [Item]
+
 	Number int `json:"number,omitempty"` // of a brief, from 1
+
+	// NameEnd is where the name of a brief ends in Text. About is where the text
+	// about a tool begins, and 0 for other kinds and without such a text.
+	NameEnd int `json:"-"`
+	About   int `json:"-"`
 
 	// Truncated says that Text is an excerpt: LeftOut names what is missing,
 	// Reason the limit that is to blame.
@@ -46,6 +54,18 @@ type Piece struct {
 
 	// Note is the page's own, see [Page].
 	Note string `json:"note,omitempty"`
+}
+
+// AfterName returns the text of a brief without its number and name: ": about"
+// for a tool, " (kind). about" for the others.
+func (p *Piece) AfterName() string {
+	switch {
+	case p.About > 0:
+		return ": " + p.Text[p.About:]
+	case p.NameEnd > 0:
+		return p.Text[p.NameEnd:]
+	}
+	return ": " + p.Text
 }
 
 // Shown is what is shown, and what is not.
@@ -214,12 +234,17 @@ func (a *assembler) theBriefs(items []Item) {
 		starts = append(starts, len(text))
 		text = strconv.AppendInt(text, int64(n+1), 10)
 		text = append(text, '.')
+		number, about := len(text)-starts[n], 0
+		if it.Brief.about > 0 && it.Brief.about < len(line) {
+			about = number + it.Brief.about
+		}
 		text = append(text, line...)
 		text = append(text, mark...)
 		a.out.Tokens.Briefs += head + tokens
 		head = 0
 		a.out.Briefs = append(a.out.Briefs, Piece{
-			ID: it.ID, Score: it.Score, Why: it.Why, Attached: it.Attached, Number: n + 1, Tokens: tokens,
+			ID: it.ID, Score: it.Score, Why: it.Why, Attached: it.Attached, Forced: it.Forced, Number: n + 1, Tokens: tokens,
+			NameEnd: number + it.Brief.name, About: about,
 		})
 	}
 	a.out.briefs = string(text)
@@ -286,7 +311,7 @@ func (a *assembler) pages(items []Item, t *tier, head int) (out []Piece, sum int
 			}
 			continue
 		}
-		piece.ID, piece.Score, piece.Why, piece.Attached, piece.Note = it.ID, it.Score, it.Why, it.Attached, p.Note
+		piece.ID, piece.Score, piece.Why, piece.Attached, piece.Forced, piece.Note = it.ID, it.Score, it.Why, it.Attached, it.Forced, p.Note
 		a.out.Truncated = a.out.Truncated || piece.Truncated
 		a.spend(t, piece.Tokens+extra)
 		sum += piece.Tokens + extra

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ken/capability"
 	"ken/internal/know/catalog"
 	"ken/internal/tokenizer"
 	"ken/internal/untrusted"
@@ -37,13 +38,16 @@ type Brief struct {
 	Compact, CompactTokens int
 	Unavailable            bool
 
+	name, about int // where the name ends in Text and, for a tool, where the text about it begins, if it has one
+
 	doubtful bool // it may not fit; the mark for that is the end of every form
 }
 
 // MakeBrief renders an entry in one line. It costs about as much as counting
 // 200 characters.
 func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
-	head := " " + untrusted.Line(e.Name, 64) + " (" + untrusted.Line(string(e.Kind), 32) + ")"
+	name := " " + untrusted.Line(e.Name, 64)
+	head := name + " (" + untrusted.Line(string(e.Kind), 32) + ")"
 	desc := briefDescription(e.Description)
 	rest := briefRest(e)
 	if e.Off != "" { // none of the package's own text
@@ -54,7 +58,10 @@ func MakeBrief(e *catalog.Entry, count tokenizer.Counter) Brief {
 	if desc != "" {
 		body += ". " + desc
 	}
-	b := Brief{Text: body, Names: len(head), Compact: len(body), Unavailable: !e.Available}
+	b := Brief{Text: body, Names: len(head), Compact: len(body), Unavailable: !e.Available, name: len(name)}
+	if e.Kind == capability.KindTool && desc+rest != "" {
+		b.about = len(head) + len(". ")
+	}
 	switch {
 	case rest == "":
 	case strings.ContainsRune(".!?…", lastRune(body)):
@@ -180,11 +187,11 @@ func few(names []string) string {
 
 // unavailable marks what cannot be used here, with the first reason, without
 // its advice, if that is short.
-func unavailable(missing []string) string {
+func unavailable(missing catalog.Reasons) string {
 	if len(missing) == 0 {
 		return notAvailable
 	}
-	reason, _, _ := strings.Cut(missing[0], ";")
+	reason := missing[0].Cause()
 	if utf8.RuneCountInString(reason) > maxBriefReason || strings.TrimSpace(reason) == "" {
 		return notAvailable
 	}

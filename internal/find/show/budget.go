@@ -100,6 +100,7 @@ type Skip struct {
 	ID     capability.ID `json:"id"` // empty for AGENTS.md
 	Tier   Tier          `json:"tier"`
 	Reason string        `json:"reason"` // names the setting that decides
+	Weak   bool          `json:"-"`      // its relevance is below discovery.tier1TailRelevance
 	Score  float64       `json:"score,omitempty"`
 	Wanted int           `json:"wanted"` // tokens
 	Had    int           `json:"had"`

@@ -54,7 +54,9 @@ func anyEntry() *rapid.Generator[*catalog.Entry] {
 			e.RequiredTools = list.Draw(t, "tools")
 			e.Parameters = params(list.Draw(t, "parameters")...)
 			e.Available = rapid.Bool().Draw(t, "available")
-			e.Missing = list.Draw(t, "missing")
+			for _, text := range list.Draw(t, "missing") {
+				e.Missing = append(e.Missing, catalog.Reason{Kind: catalog.Declared, Text: text})
+			}
 			e.Priority = rapid.IntRange(0, 3).Draw(t, "priority")
 			e.TokenBudget = rapid.SampledFrom([]int{0, 0, 1, 50, 600}).Draw(t, "tokenBudget")
 			e.MaxChars = rapid.SampledFrom([]int{0, 0, 1, 200, 2400}).Draw(t, "maxChars")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -134,7 +133,7 @@ func (s *Set) state(ctx context.Context, m *review.Manifest) (Extension, error) 
 			continue
 		}
 		if !e.Available && action != m.Package {
-			unavailable = append(unavailable, Unavailable{action.ID, strings.Join(e.Missing, "; ")})
+			unavailable = append(unavailable, Unavailable{action.ID, e.Missing.String()})
 		}
 		if d, err := c.Inspect(ctx, e); err == nil {
 			texts[action.ID] = d

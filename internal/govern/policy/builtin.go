@@ -222,6 +222,9 @@ const (
 	wrongIntentText = "Tool not allowed under selected intent"
 )
 
+// selectIntent begins what a refusal for the intent says to a model.
+const selectIntent = "Call select_active_intent with "
+
 // intentRules compile the seed's matrix: one refusal for each intent and class
 // that do not go together, so that each can say what would.
 func (c *compiler) intentRules() {
@@ -244,9 +247,10 @@ func (c *compiler) intentRules() {
 		}
 		of, bits := within(class)
 		fit := c.r.intentsFor(class)
-		instead := "No intent allows calls of the class " + class.String()
+		instead, which := "No intent allows calls of the class "+class.String(), ""
 		if len(fit) > 0 {
-			instead = fmt.Sprintf("Call select_active_intent with %s for calls of the class %s", strings.Join(fit, " or "), class)
+			which = fmt.Sprintf("%s for calls of the class %s", strings.Join(fit, " or "), class)
+			instead = selectIntent + which
 		}
 		for intent := NoIntent; intent < intents; intent++ {
 			if intent != NoIntent && slices.Contains(c.r.intents[intent], class) {
@@ -255,7 +259,7 @@ func (c *compiler) intentRules() {
 			ru := rule{
 				id: fmt.Sprintf("intents.%s.%s", intent, class), stage: stageIntent, forbid: true, only: Rule{Intents: []Intent{intent}},
 				when:    append(slices.Clone(here), of, attr(ast.Context(), "intent", intent.String())),
-				classes: bits, text: wrongIntentText, instead: instead, knob: "policy.intents and policy.intentMap." + intent.String(),
+				classes: bits, text: wrongIntentText, instead: instead, intents: which, knob: "policy.intents and policy.intentMap." + intent.String(),
 			}
 			if intent == NoIntent {
 				ru.id, ru.text, ru.knob = "intents.none."+class.String(), noIntentText, "policy.intents"

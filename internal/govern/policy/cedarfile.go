@@ -67,7 +67,7 @@ func (c *compiler) cedarFile(f CedarFile) {
 		p = reaching(p)
 		syntax := (*expast.Policy)(p.AST())
 		ru := rule{
-			id: fmt.Sprintf("%s#%d", f.Name, i+1), where: where, org: true, whole: p, static: syntax,
+			id: fmt.Sprintf("%s#%d", f.Name, i+1), where: where, org: true, compiled: compiled{whole: p, static: syntax},
 			forbid: p.Effect() == cedar.Forbid, stage: stageMode, knob: where,
 			text: "An organisation's policy decided",
 		}

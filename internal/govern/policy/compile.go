@@ -76,6 +76,7 @@ var stageNames = [...]string{"exists", "enabled", "mode", "intent", "permission"
 type rule struct {
 	id, where           string
 	text, instead, knob string
+	intents             string // see [Reason.Intents]
 	stage               stage
 	forbid              bool
 	ask                 bool // a refusal that consent lifts, or a permission that needs it
@@ -88,8 +89,13 @@ type rule struct {
 	only                Rule // some of what when says, to pass a rule over quickly
 	order               int  // among all rules
 
-	org    bool
-	attrs  []types.String // of the context, that an organisation's policy reads
+	org      bool
+	attrs    []types.String // of the context, that an organisation's policy reads
+	compiled compiled
+}
+
+// compiled is a rule as Cedar evaluates it.
+type compiled struct {
 	whole  *cedar.Policy
 	static *expast.Policy // without the question about facts
 }
@@ -197,8 +203,8 @@ func (c *compiler) add(ru rule) {
 		c.r.tests = append(c.r.tests, ru.test)
 	}
 	if !ru.org {
-		ru.whole = cedar.NewPolicyFromAST(ru.policy(true))
-		ru.static = (*expast.Policy)(ru.policy(false))
+		ru.compiled.whole = cedar.NewPolicyFromAST(ru.policy(true))
+		ru.compiled.static = (*expast.Policy)(ru.policy(false))
 	}
 	c.r.rules = append(c.r.rules, &ru)
 }
@@ -258,7 +264,7 @@ func (r *Rules) Cedar() []byte {
 		if ru.where != "" {
 			b.WriteString("// " + ru.where + "\n")
 		}
-		b.Write(ru.whole.MarshalCedar())
+		b.Write(ru.compiled.whole.MarshalCedar())
 		b.WriteString("\n\n")
 	}
 	return []byte(b.String())

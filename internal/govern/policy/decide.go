@@ -21,7 +21,10 @@ func (r *Rules) Decide(q *Request) Decision {
 	}
 	intent, known := ParseIntent(q.Intent)
 	if !known {
-		return refuse(stageIntent, "unknown-intent", "There is no intent "+quoted(q.Intent), "Call select_active_intent with one of "+strings.Join(Intents(), ", "), "")
+		d := refuse(stageIntent, "unknown-intent", "There is no intent "+quoted(q.Intent), "", "")
+		d.Reason.Intents = "one of " + strings.Join(Intents(), ", ")
+		d.Reason.Instead = selectIntent + d.Reason.Intents
+		return d
 	}
 	var buf [8]string
 	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, buf[:])
@@ -170,7 +173,7 @@ func (j *judgement) failed() Decision {
 }
 
 func (ru *rule) reason() Reason {
-	return Reason{Rule: ru.id, Where: ru.where, Stage: stageNames[ru.stage], Text: ru.text, Instead: ru.instead, Knob: ru.knob}
+	return Reason{Rule: ru.id, Where: ru.where, Stage: stageNames[ru.stage], Text: ru.text, Instead: ru.instead, Knob: ru.knob, Intents: ru.intents}
 }
 
 // implies reports whether a call runs under an implied READ_FILE.

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"ken/capability"
@@ -32,7 +31,26 @@ type Reason struct {
 	Text    string `json:"text"`              // what is the matter
 	Instead string `json:"instead,omitempty"` // what is allowed
 	Knob    string `json:"knob,omitempty"`    // the setting that changes it
+
+	// Intents names the intents that would allow the call, where the intent is
+	// the reason. Instead says so in words for a model, which has a tool to
+	// select one.
+	Intents string `json:"-"`
 }
+
+// Fix returns what is allowed instead, and the setting that changes it.
+func (r Reason) Fix() string {
+	if r.Knob == "" {
+		return r.Instead
+	}
+	return strings.TrimPrefix(r.Instead+"; changed by "+r.Knob, "; ")
+}
+
+// A Refusal is the cause in the error of a call that is denied or needs an
+// approval.
+type Refusal struct{ Reason Reason }
+
+func (r *Refusal) Error() string { return r.Reason.Text }
 
 // A Consent is what a person must be asked.
 type Consent struct {
@@ -94,11 +112,7 @@ func (d Decision) Err(target capability.ID) error {
 	case Ask:
 		kind = capability.Unapproved
 	}
-	fix := d.Reason.Instead
-	if d.Reason.Knob != "" {
-		fix = strings.TrimPrefix(fix+"; changed by "+d.Reason.Knob, "; ")
-	}
 	return &capability.Error{
-		Kind: kind, Op: "decide", Target: string(target), Rule: d.Reason.Rule, Fix: fix, Err: errors.New(d.Reason.Text),
+		Kind: kind, Op: "decide", Target: string(target), Rule: d.Reason.Rule, Fix: d.Reason.Fix(), Err: &Refusal{d.Reason},
 	}
 }

@@ -191,7 +191,7 @@ func (r *Rules) makePlan(key *planKey, roles []string) *plan {
 	}
 	env := eval.Env{Entities: p.entities, Principal: p.principal, Action: callAction(), Resource: p.resource, Context: types.NewRecord(context)}
 	for _, ru := range r.candidates(key, roles) {
-		left, keep := eval.PartialPolicy(env, ru.static)
+		left, keep := eval.PartialPolicy(env, ru.compiled.static)
 		if !keep {
 			continue
 		}

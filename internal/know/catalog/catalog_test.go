@@ -134,7 +134,7 @@ func TestLessTrustedReplacesNothing(t *testing.T) {
 			t.Errorf("%v then %v, accepted %q: the %s stands, want the %s", row.first, row.second, row.accepted, e.Origin.Source, row.wins)
 		}
 		lost := slices.Collect(s.Shadowed())[0]
-		said := strings.Contains(strings.Join(lost.Reasons, "\n"), "ken config set 'catalog.overrides.tool:a' "+lost.Hash)
+		said := strings.Contains(lost.Reasons.String(), "ken config set 'catalog.overrides.tool:a' "+lost.Hash)
 		want := lost.Trust < user && row.accepted != "sha256:second" && row.first != row.second
 		fix := "" // the user may replace Ken's own capabilities
 		if list := s.Problems(); len(list) > 0 {
@@ -364,7 +364,7 @@ func TestNoRunner(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c)}, Machine: Machine{Unrun: tt.unrun}}).Snapshot()
 			e, _ := s.Get("tool:x")
-			if got := strings.Join(e.Missing, "; "); got != tt.want || e.Available != (tt.want == "") {
+			if got := e.Missing.String(); got != tt.want || e.Available != (tt.want == "") {
 				t.Errorf("Missing = %q, Available = %v, want %q", got, e.Available, tt.want)
 			}
 			if !strings.Contains(e.Verdict(), tt.want) {
@@ -433,7 +433,7 @@ func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
 			round := tool("round", func(c *capability.Capability) { c.RequiredTools = []string{"x"} })
 			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c, tool("dep"), broken, middle, last, round)}, Machine: m}).Snapshot()
 			e, _ := s.Get("tool:x")
-			if e.Available != (tt.want == "") || !strings.Contains(strings.Join(e.Missing, ";"), tt.want) {
+			if e.Available != (tt.want == "") || !strings.Contains(e.Missing.String(), tt.want) {
 				t.Errorf("Available = %v, Missing = %q, want a reason with %q", e.Available, e.Missing, tt.want)
 			}
 		})
@@ -470,7 +470,7 @@ func TestPins(t *testing.T) {
 				cfg.Pins = map[capability.ID]string{tt.c.ID: tt.pin}
 			}
 			e, _ := loaded(t, cfg).Snapshot().Get(tt.c.ID)
-			if e.State != tt.want || !strings.Contains(strings.Join(e.Reasons, "\n"), tt.say) {
+			if e.State != tt.want || !strings.Contains(e.Reasons.String(), tt.say) {
 				t.Errorf("State = %s, Reasons = %q, want %s with %q", e.State, e.Reasons, tt.want, tt.say)
 			}
 		})

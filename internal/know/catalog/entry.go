@@ -27,12 +27,12 @@ type Entry struct {
 	State State `json:"state"`
 
 	// Reasons say why State is not Active, or what was noticed all the same.
-	Reasons []string `json:"reasons,omitempty"`
+	Reasons Reasons `json:"reasons,omitempty"`
 
 	// Available means that nothing is missing to use it here; Missing says
 	// what is.
-	Available bool     `json:"available"`
-	Missing   []string `json:"missing,omitempty"`
+	Available bool    `json:"available"`
+	Missing   Reasons `json:"missing,omitempty"`
 
 	// SideEffects is what [capability.Capability.HasSideEffects] says.
 	SideEffects bool `json:"hasSideEffects"`
@@ -53,8 +53,6 @@ type Entry struct {
 
 	// Standing is the place of the capability that a Shadowed one lost to.
 	Standing string `json:"standing,omitempty"`
-
-	unrun string // why nothing here runs it; also in Missing
 }
 
 // Ready reports whether the entry can be used here: it is active, its package is
@@ -65,7 +63,7 @@ func (e *Entry) Ready() bool { return e.State == Active && e.Available && e.Off 
 // once, however many snapshots the capability lives through.
 type judgement struct {
 	state    State
-	reasons  []string
+	reasons  Reasons
 	withheld string
 	entry    *Entry // the one that snapshots share, once there is one
 }
@@ -76,28 +74,28 @@ func (c *Catalog) judgeLocked(cp *capability.Capability) judgement {
 	}
 	j := judgement{state: Active}
 	for _, f := range cp.Findings {
-		j.reasons = append(j.reasons, f.String())
+		j.reasons = append(j.reasons, Reason{Kind: ScanFinding, Text: f.String()})
 		if f.Severity == capability.Grave {
 			j.state = Quarantined
 		}
 	}
 	if taken, name := c.reservedLike(cp); name != "" && cp.Trust != capability.TrustBuiltin {
 		j.state = Quarantined
-		j.reasons = append(j.reasons, fmt.Sprintf("%s looks like %s, which is Ken's own", taken, name))
+		j.reasons = append(j.reasons, Reason{Kind: ImitatesBuiltin, Name: taken, Text: name})
 	}
 	if cp.Trust < capability.TrustUser && slices.Contains(c.cfg.Own, cp.ID) {
 		j.state = Quarantined
-		j.reasons = append(j.reasons, fmt.Sprintf("%s is a tool of Ken's own, and a %s source cannot take its place", cp.ID, cp.Trust))
+		j.reasons = append(j.reasons, Reason{Kind: TakesBuiltinName, Name: string(cp.ID), Text: cp.Trust.String()})
 	}
 	switch pin, pinned := c.cfg.Pins[cp.ID]; {
 	case pinned && pin == cp.Hash:
 		if j.state == Quarantined {
 			j.state = Active
-			j.reasons = append(j.reasons, "released by catalog.pins")
+			j.reasons = append(j.reasons, Reason{Kind: ReleasedByPin})
 		}
 	case pinned:
 		j.state = Quarantined
-		j.reasons = append(j.reasons, fmt.Sprintf("changed since it was pinned: catalog.pins has %s, it is now %s", pin, cp.Hash))
+		j.reasons = append(j.reasons, Reason{Kind: ChangedSincePin, Name: pin, Text: cp.Hash})
 	}
 	if cp.Trust < capability.TrustUser && !c.cfg.WorkspaceBodies {
 		j.withheld = fmt.Sprintf("the body comes from a %s source; capabilities.allowWorkspaceCards: true would show it", cp.Trust)
@@ -146,20 +144,33 @@ func (e *Entry) Verdict() string {
 	case e.Off != "":
 		return "it is " + e.Off
 	case e.Hidden != "" && len(e.Missing) > 1: // what is missing by itself comes first
-		return "it cannot be used here: " + strings.Join(e.Missing, "; ")
+		return "it cannot be used here: " + e.Missing.String()
 	case e.Hidden != "":
 		return "models neither find nor see it, and it cannot be used here: " + e.Hidden
 	case !e.Available:
-		return "it may be found and shown, but cannot be used here: " + strings.Join(e.Missing, "; ")
+		return "it may be found and shown, but cannot be used here: " + e.Missing.String()
 	}
 	return "it may be found and shown, and can be used here"
+}
+
+// HeldBack returns why a model is not shown the entry or its body, or "".
+func (e *Entry) HeldBack() string {
+	if e.State != Active {
+		return fmt.Sprintf("it is %s: %s", e.State, e.Reasons)
+	}
+	for _, r := range e.Missing {
+		if r.Kind == HiddenByPolicy {
+			return r.String()
+		}
+	}
+	return e.Withheld
 }
 
 // Why explains in sentences what holds for an entry, for the person who asks
 // why they can or cannot see it.
 func (e *Entry) Why() []string {
 	out := []string{e.Verdict(), fmt.Sprintf("it comes from %s (%s, trust %s)", e.Origin, e.Origin.Format, e.Trust)}
-	out = append(out, e.Reasons...)
+	out = append(out, e.Reasons.Sentences()...)
 	if e.State == Quarantined {
 		out = append(out, fmt.Sprintf("to release it after a look at it: ken config set 'catalog.pins.%s' %s", e.ID, e.Hash))
 	}

@@ -64,29 +64,29 @@ func (m Machine) unrun(c *capability.Capability) string {
 	return m.Unrun(c)
 }
 
-// lacks says what is missing to use a capability, dependencies not counted.
-func (m Machine) lacks(c *capability.Capability) []string {
-	var out []string
+// missing returns what is missing to use a capability, dependencies not counted.
+func (m Machine) missing(c *capability.Capability) Reasons {
+	var out Reasons
 	if c.Unavailable != "" {
-		out = append(out, c.Unavailable)
+		out = append(out, Reason{Kind: Declared, Text: c.Unavailable})
 	}
 	if why := m.unrun(c); why != "" {
-		out = append(out, why) // comes first: fixing the other reasons would not help
+		out = append(out, Reason{Kind: NoRunner, Text: why}) // comes first: fixing the other reasons would not help
 	}
 	if c.Kind == capability.KindChannel && c.Run == nil {
-		out = append(out, "nothing here sends to it; a CAPABILITY.yaml of kind channel with run would")
+		out = append(out, Reason{Kind: NoSender})
 	}
 	if len(c.RequiredPlatforms) > 0 && !slices.Contains(c.RequiredPlatforms, m.Platform) {
-		out = append(out, "works only on "+strings.Join(c.RequiredPlatforms, ", "))
+		out = append(out, Reason{Kind: WrongPlatform, Name: strings.Join(c.RequiredPlatforms, ", ")})
 	}
 	for _, name := range c.RequiredBins {
 		if !m.HasBin(name) {
-			out = append(out, "the program "+name+" is not on PATH; install it")
+			out = append(out, Reason{Kind: MissingProgram, Name: name})
 		}
 	}
 	for _, name := range c.RequiredSecrets {
 		if !m.HasSecret(name) {
-			out = append(out, "the secret "+name+" is not set; run ken secret set "+name+", or put it into the environment")
+			out = append(out, Reason{Kind: MissingSecret, Name: name})
 		}
 	}
 	return out

@@ -232,7 +232,7 @@ func (b *builder) duplicate(before, later *Entry) *Entry {
 	lost.Standing = wins.Origin.String()
 	refused := yields(&lost, wins) && !b.catalog.accepted(&lost)
 	if refused {
-		lost.Reasons = append(slices.Clip(lost.Reasons), notAccepted(&lost))
+		lost.Reasons = append(slices.Clip(lost.Reasons), Reason{Kind: NotAccepted, Name: acceptCommand(&lost), Text: lost.Trust.String()})
 	}
 	b.next.shadowed = append(b.next.shadowed, &lost)
 	if f := b.catalog.cfg.Fallback; f != nil && loses.Origin.Source == f.Name() || loses.Trust == capability.TrustBuiltin {
@@ -253,12 +253,6 @@ func yields(e, other *Entry) bool {
 // replaces another of its id.
 func (c *Catalog) accepted(e *Entry) bool {
 	return e.Hash != "" && c.cfg.Overrides[e.ID] == e.Hash
-}
-
-// notAccepted returns why a capability does not replace another, and how to
-// accept that.
-func notAccepted(e *Entry) string {
-	return fmt.Sprintf("a %s capability does not replace another of its id; to accept this one after a look at it: %s", e.Trust, acceptCommand(e))
 }
 
 func acceptCommand(e *Entry) string {
@@ -285,7 +279,7 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 	if len(j.reasons) > 0 {
 		b.next.problems = append(b.next.problems, findingProblem(cp, j))
 	}
-	missing := b.machine.lacks(cp)
+	missing := b.machine.missing(cp)
 	alone := len(missing) == 0 && len(cp.RequiredTools) == 0
 	if alone && j.entry != nil {
 		return j.entry
@@ -293,7 +287,6 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 	e := &Entry{
 		Capability: cp, State: j.state, Reasons: j.reasons, Withheld: j.withheld,
 		Missing: missing, Available: len(missing) == 0, SideEffects: cp.HasSideEffects(),
-		unrun: b.machine.unrun(cp),
 	}
 	if alone {
 		j.entry = e
@@ -306,11 +299,11 @@ func (b *builder) entry(cp *capability.Capability) *Entry {
 func findingProblem(cp *capability.Capability, j judgement) capability.Problem {
 	p := capability.Problem{
 		Severity: capability.Warning, Code: "noticed", Subject: cp.ID, Origin: cp.Origin,
-		Message: fmt.Sprintf("%s: %s", cp.ID, strings.Join(j.reasons, "; ")),
+		Message: fmt.Sprintf("%s: %s", cp.ID, j.reasons),
 		Fix:     "have a look at it; it is in use",
 	}
 	if j.state == Quarantined {
-		p.Code, p.Message = "quarantined", fmt.Sprintf("%s is quarantined: %s", cp.ID, strings.Join(j.reasons, "; "))
+		p.Code, p.Message = "quarantined", fmt.Sprintf("%s is quarantined: %s", cp.ID, j.reasons)
 		p.Fix = "look at it with: ken catalog why " + string(cp.ID)
 	}
 	return p
@@ -347,7 +340,7 @@ func (b *builder) resolve() {
 				useless = append(useless, e)
 			}
 			if need != e {
-				e.Missing = append(e.Missing, fmt.Sprintf("it needs %s, which cannot be used here; see ken catalog why %s", need.ID, need.ID))
+				e.Missing = append(e.Missing, Reason{Kind: NeedsUnavailable, Name: string(need.ID)})
 			}
 		}
 	}
@@ -374,7 +367,7 @@ func (b *builder) require(e *Entry, name string) {
 	if e.Kind == capability.KindSkill && b.machine.HasBin(name) || slices.Contains(e.RequiredBins, name) {
 		return
 	}
-	e.Missing = append(e.Missing, "it needs "+name+", and no capability or program here has this name")
+	e.Missing = append(e.Missing, Reason{Kind: NeedsUnknown, Name: name})
 }
 
 // isOwn reports whether a requirement is one of Ken's own tools, by any of its
@@ -439,10 +432,11 @@ func unrunProblems(entries []*Entry) []capability.Problem {
 	var out []capability.Problem
 	at, ids := map[group]int{}, map[group][]string{}
 	for _, e := range entries {
-		if e.unrun == "" || e.Trust == capability.TrustBuiltin {
+		i := slices.IndexFunc(e.Missing, func(r Reason) bool { return r.Kind == NoRunner })
+		if i < 0 || e.Trust == capability.TrustBuiltin {
 			continue
 		}
-		g := group{e.Origin.Source, e.Origin.Path, e.unrun}
+		g := group{e.Origin.Source, e.Origin.Path, e.Missing[i].Text}
 		if _, met := at[g]; !met {
 			at[g] = len(out)
 			out = append(out, capability.Problem{

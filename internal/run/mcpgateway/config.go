@@ -26,6 +26,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/run/executor"
+	"ken/internal/run/mcpgateway/link"
 	"ken/internal/run/sandbox"
 )
 
@@ -324,7 +325,7 @@ var errHeld = errors.New("definition differs from what was accepted")
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {
 	e := &capability.Error{
-		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: err, Fix: "fix mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
+		Kind: capability.Unavailable, Op: "start MCP server", Target: s.Name, Err: link.WithRemedy(err, link.Complete), Fix: "fix mcp.servers." + s.Name, Rule: "mcp.servers." + s.Name,
 	}
 	if s.Origin.Path != "" {
 		e.Fix = "fix " + s.Name + " in " + s.Origin.String()
@@ -334,7 +335,7 @@ func (s *Server) invalid(err error) error {
 	}
 	if errors.Is(err, errHeld) {
 		e.Kind, e.Rule, e.Fix = capability.Conflict, "mcp.import", "ken extension review mcp:"+s.Name
-		e.Err = fmt.Errorf("%w (%s): %s", err, s.Origin, s.Held)
+		e.Err = link.WithRemedy(fmt.Errorf("%w (%s): %s", err, s.Origin, s.Held), link.Complete)
 	}
 	return e
 }

@@ -165,6 +165,16 @@ func (s *server) judge(ctx context.Context, o *offer, tools []pin.Tool) map[stri
 // pinKey names the server for the pins.
 func (s *server) pinKey() string { return pin.ServerKey(s.def.Name, s.def.Origin.Path) }
 
+// Rules of the findings about tools that were not accepted.
+const (
+	ruleNew     = "mcp-new"
+	ruleChanged = "mcp-changed"
+)
+
+// IsPinFinding reports whether a finding says that a tool is new or not what was
+// accepted.
+func IsPinFinding(f capability.Finding) bool { return f.Rule == ruleNew || f.Rule == ruleChanged }
+
 // finding puts a tool into quarantine that was not accepted.
 func finding(v pin.Verdict) (f capability.Finding, bad bool) {
 	f = capability.Finding{Severity: capability.Grave, Field: "tool", Excerpt: v.Diff}
@@ -172,9 +182,9 @@ func finding(v pin.Verdict) (f capability.Finding, bad bool) {
 	case pin.Accepted:
 		return f, false
 	case pin.Added:
-		f.Rule = "mcp-new"
+		f.Rule = ruleNew
 	case pin.Changed:
-		f.Rule = "mcp-changed"
+		f.Rule = ruleChanged
 	default:
 		f.Rule, f.Excerpt = "mcp-unpinned", "it is unknown whether it is what was accepted"
 	}

@@ -115,12 +115,12 @@ func (b *back) startError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	cause, fix, rule := err, "see ken doctor", ""
+	cause, fix, rule := link.WithRemedy(err, link.Unknown), "see ken doctor", ""
 	if e, ok := errors.AsType[*capability.Error](err); ok && e.Err != nil {
 		cause, fix, rule = e.Err, e.Fix, e.Rule
 	}
 	if ctx.Err() != nil && b.s.g.ctx.Err() == nil {
-		cause = fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause)
+		cause = link.WithRemedy(fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause), link.Elsewhere)
 		fix, rule = "see what it waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"
 	}
 	return b.unavailable(cause, fix, rule)

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
+	"ken/internal/run/mcpgateway/link"
 	"ken/internal/run/sandbox"
 	"ken/internal/untrusted"
 )
@@ -48,6 +49,7 @@ type Status struct {
 	Listed                               time.Time // zero: never
 
 	Err, Fix, Rule string // of the last failure, until a start works
+	Remedy         Remedy // what Fix says
 
 	Noise       int // lines on standard output that were no messages
 	NoiseSample string
@@ -156,6 +158,24 @@ func (s *server) backsLocked(st *Status) {
 	}
 }
 
+// A Remedy is what a person can do about a server that does not work.
+type Remedy = link.Remedy
+
+// FixAt returns Fix with the place of the server's definition.
+func (st *Status) FixAt(place string) string {
+	switch st.Remedy {
+	case link.RunCommand:
+		return "run the command of " + place + " by hand"
+	case link.CheckAddress:
+		return "check url and sign-in of " + place
+	case link.Elsewhere:
+		return st.Fix + "; it is " + place
+	case link.Complete:
+		return st.Fix
+	}
+	return "look at " + place
+}
+
 func (st *Status) fail(err error, redact func(string) string) {
 	if err == nil {
 		return
@@ -163,6 +183,9 @@ func (st *Status) fail(err error, redact func(string) string) {
 	st.Err = err.Error()
 	if e, ok := errors.AsType[*capability.Error](err); ok {
 		st.Fix, st.Rule = e.Fix, e.Rule
+		if st.Remedy, ok = link.RemedyOf(err); !ok && st.Fix != "" {
+			st.Remedy = link.Elsewhere
+		}
 		if e.Err != nil {
 			st.Err = e.Err.Error()
 		}

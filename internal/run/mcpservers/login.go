@@ -68,7 +68,7 @@ func (s *Servers) Login(ctx context.Context, name string, ask func(ctx context.C
 // loginError removes the advice to run ken login from an error of ken login.
 func loginError(s mcpgateway.Server, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
-	if !ok || !strings.Contains(e.Fix, "ken login") {
+	if !ok || !oauth.AdvisesLogin(err) {
 		return err
 	}
 	out := *e

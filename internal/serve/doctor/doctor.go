@@ -208,7 +208,7 @@ func availability(l door.Listing) []Check {
 			usable++
 		case e.State != "active": // another check tells of these
 		case len(e.Missing) > 0:
-			missing[e.Missing[0]]++
+			missing[e.Missing[0].String()]++
 		default:
 			missing[e.Off]++
 		}

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	know "ken/internal/know/catalog"
 )
 
 func TestExamine(t *testing.T) {
@@ -25,7 +26,10 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := func(state string, missing ...string) *door.Entry {
-		e := &door.Entry{Capability: &capability.Capability{ID: "tool:x"}, Available: len(missing) == 0, Missing: missing}
+		e := &door.Entry{Capability: &capability.Capability{ID: "tool:x"}, Available: len(missing) == 0}
+		for _, text := range missing {
+			e.Missing = append(e.Missing, know.Reason{Kind: know.Declared, Text: text})
+		}
 		e.State = "active"
 		if state == "quarantined" {
 			e.State = "quarantined"

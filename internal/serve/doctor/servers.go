@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ type Server struct {
 	Held    string   // by which profile of the sandbox
 	Open    []string // what it is not held from, "layer: why"
 
-	Err, Fix string // why it does not work
+	Err, Fix string // why it does not work, and what to do about it, with the place of its definition
 
 	Noise    int // lines on its output that are no messages
 	Sample   string
@@ -119,10 +120,10 @@ func server(s Server) Check {
 	c := Check{Name: "mcp:" + untrusted.Line(s.Name, 80), Grade: Good}
 	switch {
 	case s.Disabled:
-		c.Grade, c.Message, c.Fix = Warn, "it is switched off", "take disabled out of "+at(s.Name, s.Origin)
+		c.Grade, c.Message, c.Fix = Warn, "it is switched off", "take disabled out of "+DefinedAt(s.Name, s.Origin)
 		return c
 	case s.Err != "":
-		c.Grade, c.Message, c.Fix = Bad, "it does not work: "+untrusted.Line(s.Err, textRunes), serverFix(s.Name, s.Origin, s.Fix)
+		c.Grade, c.Message, c.Fix = Bad, "it does not work: "+untrusted.Line(s.Err, textRunes), cmp.Or(s.Fix, "look at "+DefinedAt(s.Name, s.Origin))
 		return c
 	}
 	lines, fixes := []string{offers(s) + "; " + holds(s)}, []string{}
@@ -149,11 +150,11 @@ func server(s Server) Check {
 		say(count(len(s.Long), "name")+" of tools that clients see shortened: "+untrusted.Line(some(s.Long, 3), textRunes), "tell its author")
 	}
 	if len(s.Large) > 0 {
-		say("large schemas: "+untrusted.Line(some(s.Large, 3), textRunes), "leave tools out with exclude in "+at(s.Name, s.Origin))
+		say("large schemas: "+untrusted.Line(some(s.Large, 3), textRunes), "leave tools out with exclude in "+DefinedAt(s.Name, s.Origin))
 	}
 	c.Message, c.Fix = strings.Join(lines, "\n"), strings.Join(unique(fixes), "; ")
 	if c.Grade == Warn && c.Fix == "" {
-		c.Fix = "see " + at(s.Name, s.Origin)
+		c.Fix = "see " + DefinedAt(s.Name, s.Origin)
 	}
 	return c
 }
@@ -204,7 +205,7 @@ func narrower(s Server) (Check, bool) {
 	c := Check{Name: "mcp:" + untrusted.Line(s.Name, 80), Grade: Good, Message: "not confined: it has your files and network"}
 	if n.Line != "" {
 		c.Message += "; it can be confined"
-		c.Fix = "write into " + at(s.Name, s.Origin) + ": " + n.Line
+		c.Fix = "write into " + DefinedAt(s.Name, s.Origin) + ": " + n.Line
 	}
 	if n.Note != "" {
 		c.Message += "; " + untrusted.Line(n.Note, 2*textRunes)
@@ -212,21 +213,8 @@ func narrower(s Server) (Check, bool) {
 	return c, true
 }
 
-// serverFix has a remedy name the file in which it must be done.
-func serverFix(name, origin, fix string) string {
-	fix = strings.TrimSuffix(strings.TrimSuffix(fix, ", or see ken doctor"), "see ken doctor")
-	fix = strings.ReplaceAll(fix, "mcp.servers."+name, at(name, origin))
-	switch {
-	case fix == "":
-		return "look at " + at(name, origin)
-	case strings.Contains(fix, origin), strings.HasPrefix(fix, "ken "):
-		return fix
-	}
-	return fix + "; it is " + at(name, origin)
-}
-
-// at names the place of a definition.
-func at(name, origin string) string {
+// DefinedAt names the place of a server's definition.
+func DefinedAt(name, origin string) string {
 	if origin == "" {
 		return name
 	}
@@ -272,7 +260,7 @@ func troubled(t Troubled, who, origin string) (Check, bool) {
 	if len(parts) == 0 {
 		return c, false
 	}
-	c.Fix = "look at its own log; it is " + at(t.Name, origin)
+	c.Fix = "look at its own log; it is " + DefinedAt(t.Name, origin)
 	if t.Down {
 		c.Grade = Bad
 		parts = append(parts, "it does not run now; the next call starts it")

@@ -36,12 +36,8 @@ func TestServers(t *testing.T) {
 		{"good", with(func(*Server) {}), "mcp:files", Good, "14 tools, 1 prompt over stdio, protocol 2025-11-25; sandbox profile imported (full), which leaves open: files, network", ""},
 		{"remote", with(func(s *Server) { s.Kind, s.Profile = "http", "" }), "mcp:files", Good, "over http, protocol 2025-11-25; it runs elsewhere", ""},
 		{"off", with(func(s *Server) { s.Disabled = true }), "mcp:files", Warn, "switched off", "disabled out of files in " + file},
-		{"does not start", with(func(s *Server) { s.Err, s.Fix = "no program x is installed", "fix mcp.servers.files" }), "mcp:files", Bad, "no program x", "fix files in " + file},
-		{"dies", with(func(s *Server) {
-			s.Err, s.Fix = "exit status 1; it printed: no key", "run the command of mcp.servers.files by hand, or see ken doctor"
-		}), "mcp:files", Bad, "it printed: no key", "run the command of files in " + file + " by hand"},
-		{"unknown", with(func(s *Server) { s.Err, s.Fix = "x", "see ken doctor" }), "mcp:files", Bad, "x", "look at files in " + file},
-		{"late", with(func(s *Server) { s.Err, s.Fix = "not ready", "give it more time" }), "mcp:files", Bad, "not ready", "give it more time; it is files in " + file},
+		{"does not start", with(func(s *Server) { s.Err, s.Fix = "no program x is installed", "fix files in "+file }), "mcp:files", Bad, "no program x", "fix files in " + file},
+		{"unknown", with(func(s *Server) { s.Err = "x" }), "mcp:files", Bad, "x", "look at files in " + file},
 		{"login", with(func(s *Server) { s.Err, s.Fix = "nobody agreed", "ken login files" }), "mcp:files", Bad, "nobody agreed", "ken login files"},
 		{"steers", with(func(s *Server) { s.Err = "a\x1b[2Jb\nc" }), "mcp:files", Bad, "a⟨U+001B⟩[2Jb c", file},
 		{"waits", with(func(s *Server) { s.Waiting = 2 }), "mcp:files", Warn, "\n2 tools in quarantine", "ken extension review mcp:files"},

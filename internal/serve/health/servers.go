@@ -57,7 +57,7 @@ func serverFacts(d mcpgateway.Server, st mcpgateway.Status) doctor.Server {
 	s := doctor.Server{
 		Name: d.Name, Origin: d.Origin.String(), Kind: st.Kind, Disabled: d.Disabled,
 		Protocol: st.Protocol, Tools: st.Tools, Prompts: st.Prompts, Resources: st.Resources, Templates: st.Templates, Waiting: st.Quarantined,
-		Err: st.Err, Fix: st.Fix, Noise: st.Noise, Sample: st.NoiseSample, Problems: st.Problems,
+		Err: st.Err, Fix: st.FixAt(doctor.DefinedAt(d.Name, d.Origin.String())), Noise: st.Noise, Sample: st.NoiseSample, Problems: st.Problems,
 	}
 	if d.Command != "" {
 		s.Profile = string(d.EffectiveProfile())

@@ -231,7 +231,7 @@ func (a *adder) texts() {
 func (a *adder) lines() {
 	lines := ""
 	for _, p := range a.in.Found.Briefs {
-		if text := brief(p); !a.live[p.ID] && a.new(p.ID, markBrief, text) {
+		if text := p.AfterName(); !a.live[p.ID] && a.new(p.ID, markBrief, text) {
 			lines += "\n- " + a.name(p.ID) + text
 		}
 	}
@@ -309,23 +309,6 @@ func (a *adder) name(id capability.ID) string {
 		a.entry.Offers = append(a.entry.Offers, e)
 	}
 	return only.Tool.Name
-}
-
-// brief is the text of a brief without its number and name, which [adder.name]
-// stands for.
-func brief(p door.Piece) string {
-	_, text, ok := strings.Cut(p.Text, ". ")
-	if !ok {
-		return ": " + p.Text
-	}
-	_, rest, ok := strings.Cut(text, " (")
-	if !ok {
-		return ": " + text
-	}
-	if about, ok := strings.CutPrefix(rest, "tool). "); ok { // most are
-		return ": " + about
-	}
-	return " (" + rest
 }
 
 func tokensOf(blocks []llm.Block, count tokenizer.Counter) (n int) {

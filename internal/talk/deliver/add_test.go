@@ -33,7 +33,7 @@ func found(full map[string]float64, lines ...string) door.Found {
 	s := show.Shown{Map: "the map"}
 	brief := func(name string) {
 		n := len(s.Briefs) + 1
-		s.Briefs = append(s.Briefs, show.Piece{ID: capability.ID("tool:" + name), Number: n, Text: fmt.Sprintf("%d. %s (tool). Does %s. Params: a", n, name, name)})
+		s.Briefs = append(s.Briefs, show.Piece{ID: capability.ID("tool:" + name), Number: n, About: len(fmt.Sprintf("%d. %s (tool). ", n, name)), Text: fmt.Sprintf("%d. %s (tool). Does %s. Params: a", n, name, name)})
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
 		if p, ok := full[name]; ok {

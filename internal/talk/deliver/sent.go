@@ -72,7 +72,7 @@ func read(found door.Found, text string, tools map[capability.ID]int) (out []doo
 	whole := func(p door.Piece) bool { return strings.Contains(text, p.Text) }
 	add(door.TierFull, found.Fulls, whole)
 	add(door.TierBrief, found.Briefs, func(p door.Piece) bool {
-		return strings.Contains(text, brief(p)+"\n") || strings.Contains(text, p.Text)
+		return strings.Contains(text, p.AfterName()+"\n") || strings.Contains(text, p.Text)
 	})
 	add(door.TierCard, found.Cards, whole)
 	return out

@@ -43,12 +43,10 @@ func (m *manifest) run(top *yamldoc.Reader, c *capability.Capability, schema jso
 	for _, f := range r.Rest() {
 		m.Warn("unknown-key", m.at, f.Line, "run has no key "+f.Key+"; it has no effect", "remove it, or correct its name")
 	}
-	if len(r.Issues()) > 0 {
-		for _, e := range r.Issues() {
-			if strings.HasPrefix(e.Message, "run.") || strings.HasPrefix(e.Message, "an item of run.") {
-				m.Fault("bad-recipe", m.at, e.Line, e.Message, e.Fix)
-				return nil, false
-			}
+	for _, e := range r.Issues() {
+		if strings.HasPrefix(e.Path, "run.") {
+			m.Fault("bad-recipe", m.at, e.Line, e.Message, e.Fix)
+			return nil, false
 		}
 	}
 	key, message, fix := recipe.Check(out, c.Parameters)

@@ -67,7 +67,7 @@ func (l *Link) failure(ctx context.Context, r request, p *pendingCall, err error
 	default:
 		// Whatever else is wrong, the server was not reached or broke off.
 		e.Kind, e.Fix = capability.Unavailable, l.fix()
-		e.Err = &told{l.tale(err), fmt.Errorf("%w: %w", errEnded, err)}
+		e.Err = WithRemedy(&told{l.tale(err), fmt.Errorf("%w: %w", errEnded, err)}, remedy(l.cfg))
 	}
 	return e
 }
@@ -86,7 +86,7 @@ func own(err error) *capability.Error {
 // no other error, which shows that nothing has happened.
 func toldOf(e, said *capability.Error) {
 	e.Kind, e.Rule, e.Fix = said.Kind, said.Rule, said.Fix
-	e.Err = &told{text: said.Op + " " + said.Target + ": " + said.Err.Error()}
+	e.Err = WithRemedy(&told{text: said.Op + " " + said.Target + ": " + said.Err.Error()}, Complete)
 }
 
 func (l *Link) target(r request) string {
@@ -186,7 +186,7 @@ func (l *Link) why() (fix string, err error) {
 		if e, ok := errors.AsType[*capability.Error](l.err); ok {
 			return e.Fix, e.Err
 		}
-		return l.fix(), l.err
+		return l.fix(), WithRemedy(l.err, remedy(l.cfg))
 	}
 	return "", fmt.Errorf("%w: the connection was closed", errEnded)
 }
@@ -205,7 +205,7 @@ func (l *Link) unreachable(ctx context.Context, err error) error {
 		e.Kind, e.Rule, cause = capability.Timeout, l.knob("startTimeout"), err
 		text = "it did not answer the handshake in time" + l.printed()
 	}
-	e.Err = &told{text, cause}
+	e.Err = WithRemedy(&told{text, cause}, remedy(l.cfg))
 	if said := own(err); said != nil {
 		toldOf(e, said)
 	}
@@ -231,7 +231,7 @@ func (l *Link) ended(cause error) error {
 		cause = io.EOF
 	}
 	return &capability.Error{Kind: capability.Unavailable, Op: "talk to MCP server", Target: l.cfg.Name, Fix: l.fix(),
-		Err: &told{l.tale(cause), fmt.Errorf("%w: %w", errEnded, cause)}}
+		Err: WithRemedy(&told{l.tale(cause), fmt.Errorf("%w: %w", errEnded, cause)}, remedy(l.cfg))}
 }
 
 // tale tells how a server was lost: how it exited, what it printed, or what the
@@ -271,9 +271,18 @@ func (l *Link) printed() string {
 	return b.String()
 }
 
+// fix says the remedy of a lost server in words.
 func (l *Link) fix() string {
-	if l.cfg.Start != nil {
+	if remedy(l.cfg) == RunCommand {
 		return "run the command of mcp.servers." + l.cfg.Name + " by hand, or see ken doctor"
 	}
 	return "check url and sign-in of mcp.servers." + l.cfg.Name + ", or see ken doctor"
+}
+
+// remedy returns what can be done about a server that is lost.
+func remedy(c Config) Remedy {
+	if c.Start != nil {
+		return RunCommand
+	}
+	return CheckAddress
 }

@@ -321,12 +321,23 @@ func (h *Handler) needed(c challenge) error {
 	}
 }
 
+// AdvisesLogin reports whether the advice of an error is to log in.
+func AdvisesLogin(err error) bool {
+	_, may := errors.AsType[*loginMayHelp](err)
+	return may || errors.Is(err, ErrLogin)
+}
+
+// loginMayHelp is a failure for which the advice is to try again or to log in.
+type loginMayHelp struct{ error }
+
+func (e *loginMayHelp) Unwrap() error { return e.error }
+
 func (h *Handler) unavailable(op string, err error) error {
 	if capability.KindOf(err) != capability.Internal {
 		return err
 	}
 	return &capability.Error{
-		Kind: capability.Unavailable, Op: op, Target: h.conf.Server, Err: err, Fix: "try again, or log in: ken login " + h.conf.Server,
+		Kind: capability.Unavailable, Op: op, Target: h.conf.Server, Err: &loginMayHelp{err}, Fix: "try again, or log in: ken login " + h.conf.Server,
 	}
 }
 

@@ -223,7 +223,7 @@ func (v *Reviews) findings(id capability.ID) []capability.Finding {
 	if !ok {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(e.Findings), func(f capability.Finding) bool { return f.Rule == "mcp-new" || f.Rule == "mcp-changed" })
+	return slices.DeleteFunc(slices.Clone(e.Findings), mcpgateway.IsPinFinding)
 }
 
 // Acceptance is the result of accepting tools.
@@ -269,7 +269,7 @@ func (v *Reviews) Accept(ctx context.Context, by capability.Principal, r Review)
 		case e.State == catalog.Active:
 			out.Usable = append(out.Usable, string(id))
 		default:
-			out.Held[string(id)] = e.Reasons
+			out.Held[string(id)] = e.Reasons.Sentences()
 		}
 	}
 	return out, nil

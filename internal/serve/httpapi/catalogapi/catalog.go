@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"ken/capability"
@@ -61,20 +59,7 @@ func (s *server) show(r *wire.Request) (any, error) {
 		return nil, err
 	}
 	d.Detail.Schema = sound(d.Detail.Schema)
-	return Description{d, heldBack(d.Entry)}, nil
-}
-
-// heldBack says why a model is not shown an entry, or its text.
-func heldBack(e *door.Entry) string {
-	if e.State != "active" {
-		return fmt.Sprintf("it is %s: %s", e.State, strings.Join(e.Reasons, "; "))
-	}
-	for _, m := range e.Missing {
-		if strings.HasPrefix(m, "hidden from models") {
-			return m
-		}
-	}
-	return e.Withheld
+	return Description{d, d.Entry.HeldBack()}, nil
 }
 
 // sound returns a schema as it may stand in a document: one that is no JSON as a

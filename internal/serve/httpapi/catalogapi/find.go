@@ -207,9 +207,17 @@ func places(v door.View, found door.Found, tail float64) []Place {
 			shown[p.ID] = p.Why
 		}
 	}
+	score := map[capability.ID]float64{}
+	for _, n := range found.Ranking {
+		score[n.ID] = n.Score
+	}
 	skipped := map[capability.ID][]string{}
 	for _, k := range found.Skipped {
-		skipped[k.ID] = append(skipped[k.ID], fmt.Sprintf("%s: %s", k.Tier, k.Reason))
+		reason := k.Reason
+		if k.Weak && score[k.ID] >= tail {
+			reason = fmt.Sprintf("its score of %.3f is that of going together with a better one; its own relevance is below discovery.tier1TailRelevance %.3f", score[k.ID], tail)
+		}
+		skipped[k.ID] = append(skipped[k.ID], fmt.Sprintf("%s: %s", k.Tier, reason))
 	}
 	out := []Place{}
 	for _, n := range found.Ranking {
@@ -219,11 +227,6 @@ func places(v door.View, found door.Found, tail float64) []Place {
 		}
 		why, isShown := shown[n.ID]
 		p.Shown, p.Why = isShown, append(append([]string{}, why...), skipped[n.ID]...)
-		for i, w := range p.Why {
-			if n.Score >= tail && strings.Contains(w, "its relevance is below discovery.tier1TailRelevance") {
-				p.Why[i] = strings.Replace(w, "its relevance is", fmt.Sprintf("its score of %.3f is that of going together with a better one; its own relevance is", n.Score), 1)
-			}
-		}
 		if len(p.Why) == 0 && !isShown {
 			p.Why = []string{"briefs: the message did not find it; it only goes together with what was found"}
 		}

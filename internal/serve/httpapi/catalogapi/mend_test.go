@@ -177,7 +177,7 @@ func TestPlaceSaysWhichScore(t *testing.T) {
 	var found door.Found
 	found.Ranking = []discover.Nearest{{ID: "tool:a", Score: 0.07}, {ID: "tool:b", Score: 0.01}}
 	for _, n := range found.Ranking {
-		found.Skipped = append(found.Skipped, show.Skip{ID: n.ID, Tier: show.TierBriefs, Reason: reason})
+		found.Skipped = append(found.Skipped, show.Skip{ID: n.ID, Tier: show.TierBriefs, Reason: reason, Weak: true})
 	}
 	got := places(door.View{}, found, 0.02)
 	if !strings.Contains(got[0].Why[0], "its score of 0.070 is that of going together with a better one; its own relevance is below") || !strings.HasSuffix(got[1].Why[0], ": "+reason) {

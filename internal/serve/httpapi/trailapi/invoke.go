@@ -209,12 +209,13 @@ func here(err error) error {
 	if !ok || e.Kind != capability.Denied {
 		return err
 	}
-	rest, ok := strings.CutPrefix(e.Fix, "Call select_active_intent with ")
-	if !ok {
+	refusal, ok := errors.AsType[*policy.Refusal](err)
+	if !ok || refusal.Reason.Intents == "" {
 		return err
 	}
-	out := *e
-	out.Fix = "Send the member intent with the call: " + rest
+	out, why := *e, refusal.Reason
+	why.Instead = "Send the member intent with the call: " + why.Intents
+	out.Fix = why.Fix()
 	return &out
 }
 
