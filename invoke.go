@@ -10,15 +10,15 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/run/childmode"
 	"ken/internal/run/executor/function"
-	"ken/internal/run/sandbox"
 )
 
 // Helper must be the first statement of main in a program that lets Ken run
-// other programs. On Linux the sandbox starts the same binary again as its
-// helper process; there Helper does not return. In any other process it returns
-// at once.
-func Helper() { sandbox.Helper() }
+// other programs or use SQLite files. Ken starts the same binary again for the
+// sandbox on Linux and for each SQLite statement; there Helper does not return.
+// In any other process it returns at once.
+func Helper() { childmode.Run() }
 
 // A Function is a Go function as a capability. Use [Func] to make one.
 type Function struct {

@@ -118,6 +118,7 @@ var layers = []layer{
 	{"internal/run/queue", words + ground + "internal/run/runner"},
 	{"internal/run/queue/queuetest", words + "internal/run/queue"},
 	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
+	{"internal/run/childmode", "internal/run/executor/db internal/run/sandbox"},
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
 	// The door: all that anyone above may do.
@@ -167,7 +168,7 @@ var layers = []layer{
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},
-	{"cmd/ken", "internal/cli internal/run/sandbox internal/serve/shim/entry"},
+	{"cmd/ken", "internal/cli internal/run/childmode internal/serve/shim/entry"},
 
 	// Beside it.
 	{"internal/mcptest/...", words + "internal/run/mcpgateway/... internal/secret"}, // real servers and clients, for tests

@@ -6,11 +6,11 @@ import (
 	"os"
 
 	"ken/internal/cli"
-	"ken/internal/run/sandbox"
+	"ken/internal/run/childmode"
 	_ "ken/internal/serve/shim/entry" // ken mcp ends there, before the rest begins
 )
 
 func main() {
-	sandbox.Helper() // in a sandbox's helper process nothing else happens
+	childmode.Run() // in a process that Ken starts for its own work nothing else happens
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

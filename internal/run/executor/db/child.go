@@ -40,16 +40,18 @@ const (
 	childBroken  = 4 // the order cannot be read
 )
 
-// In a child nothing but its order is done, before main. So each program that
-// links this package can have children, and a program that does not know of them
-// cannot run twice.
-var _ = beChild()
+// passed is set by [Child]. Without it no child is started: its main would do
+// the program's own work a second time.
+var passed atomic.Bool
 
-func beChild() bool {
+// Child carries out one statement in a process that was started for that, and
+// does not return there. In any other process it returns at once. It must be
+// called at the start of main in a program that uses SQLite files.
+func Child() {
 	if len(os.Args) == 1 && os.Args[0] == childName {
 		os.Exit(serveChild(os.Stdin, os.Stdout))
 	}
-	return true
+	passed.Store(true)
 }
 
 // An order is what a child does: one statement on one file.
@@ -119,6 +121,9 @@ func (*memoryError) Error() string {
 
 // inChild carries out a plan for an SQLite file in a process of its own.
 func inChild(ctx context.Context, p plan) (capability.Result, error) {
+	if !passed.Load() {
+		return capability.Result{}, &openError{errors.New("start a process for SQLite: this program does not call ken.Helper. Make it the first statement of main")}
+	}
 	var in bytes.Buffer
 	c := p.connection
 	if err := gob.NewEncoder(&in).Encode(order{c.Path, c.Name, c.Description, p.verb, p.sql, p.table, p.format, p.values, p.rows, c.Bytes, c.Write}); err != nil {

@@ -21,7 +21,10 @@ import (
 	"ken/internal/run/executor/executortest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	Child() // the tests start this program for SQLite
+	goleak.VerifyTestMain(m)
+}
 
 // shop makes an SQLite file with two tables.
 func shop(t testing.TB, more ...string) string {
@@ -486,5 +489,16 @@ func TestPrepareMemory(t *testing.T) {
 	}
 	if r := do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM t"}); r.Failed {
 		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// TestChildNeedsEntry: a program that does not call [Child] is not started again,
+// since its main would do its own work a second time.
+func TestChildNeedsEntry(t *testing.T) {
+	passed.Store(false)
+	defer passed.Store(true)
+	_, err := inChild(t.Context(), plan{connection: Connection{Engine: SQLite, Path: shop(t)}, verb: verbQuery, sql: "SELECT 1"})
+	if err == nil || !strings.Contains(err.Error(), "ken.Helper") {
+		t.Errorf("inChild without Child = %v, want an error that names ken.Helper", err)
 	}
 }
