@@ -81,17 +81,12 @@ func section(name string, m *yamldoc.Map) (policy.Settings, error) {
 }
 
 func readIntentMap(r *yamldoc.Reader, s *policy.Settings) {
-	f, ok := r.Field("intentMap")
+	fields, ok := readMap(r, "intentMap", "write ANALYZE: [read]")
 	if !ok {
 		return
 	}
-	m, isMap := f.Value.Any.(*yamldoc.Map)
-	if !isMap {
-		r.Issue(f.Line, "intentMap is "+f.Value.Kind()+", want a map", "write ANALYZE: [read]")
-		return
-	}
 	s.IntentMap = map[policy.Intent][]policy.Class{}
-	for _, one := range m.Fields {
+	for _, one := range fields {
 		intent, known := policy.ParseIntent(one.Key)
 		if !known || intent == policy.NoIntent {
 			r.Issue(one.Line, "unknown intent "+one.Key, "known intents: "+strings.Join(policy.Intents(), ", "))
@@ -106,17 +101,12 @@ func readIntentMap(r *yamldoc.Reader, s *policy.Settings) {
 }
 
 func readPermissions(r *yamldoc.Reader, s *policy.Settings) {
-	f, ok := r.Field("permissions")
+	fields, ok := readMap(r, "permissions", "write network: ask")
 	if !ok {
 		return
 	}
-	m, isMap := f.Value.Any.(*yamldoc.Map)
-	if !isMap {
-		r.Issue(f.Line, "permissions is "+f.Value.Kind()+", want a map", "write network: ask")
-		return
-	}
 	s.Permissions = map[policy.Permission]policy.Effect{}
-	for _, one := range m.Fields {
+	for _, one := range fields {
 		p, known := policy.ParsePermission(one.Key)
 		word, _ := one.Value.Any.(string)
 		effect := slices.Index(policy.EffectWords(), word)
@@ -133,17 +123,12 @@ func readPermissions(r *yamldoc.Reader, s *policy.Settings) {
 }
 
 func readSendSecrets(r *yamldoc.Reader, s *policy.Settings) {
-	f, ok := r.Field("sendSecrets")
+	fields, ok := readMap(r, "sendSecrets", "write GITHUB_TOKEN: [mcp:github/*]")
 	if !ok {
 		return
 	}
-	m, isMap := f.Value.Any.(*yamldoc.Map)
-	if !isMap {
-		r.Issue(f.Line, "sendSecrets is "+f.Value.Kind()+", want a map", "write GITHUB_TOKEN: [mcp:github/*]")
-		return
-	}
 	s.SendSecrets = map[string][]string{}
-	for _, one := range m.Fields {
+	for _, one := range fields {
 		items, isList := one.Value.Any.([]yamldoc.Value)
 		if !isList || len(items) == 0 {
 			r.Issue(one.Line, "sendSecrets."+one.Key+" is not a list of ids", "write "+one.Key+": [mcp:github/*]")

@@ -11,16 +11,11 @@ import (
 )
 
 func readModes(r *yamldoc.Reader, name string, s *policy.Settings) {
-	f, ok := r.Field("modes")
+	fields, ok := readMap(r, "modes", "write the mode's name and below it groups: [read]")
 	if !ok {
 		return
 	}
-	m, isMap := f.Value.Any.(*yamldoc.Map)
-	if !isMap {
-		r.Issue(f.Line, "modes is "+f.Value.Kind()+", want a map", "write the mode's name and below it groups: [read]")
-		return
-	}
-	for _, one := range m.Fields {
+	for _, one := range fields {
 		body, isMap := one.Value.Any.(*yamldoc.Map)
 		if !isMap {
 			r.Issue(one.Line, fmt.Sprintf("mode %s is %s, want a map", one.Key, one.Value.Kind()), "write groups: [read]")

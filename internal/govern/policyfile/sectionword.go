@@ -9,6 +9,21 @@ import (
 	"ken/internal/yamldoc"
 )
 
+// readMap returns the fields of the map at a key. A value that is not a map is an
+// issue, with fix as what to write instead.
+func readMap(r *yamldoc.Reader, key, fix string) (fields []yamldoc.Field, ok bool) {
+	f, ok := r.Field(key)
+	if !ok {
+		return nil, false
+	}
+	m, isMap := f.Value.Any.(*yamldoc.Map)
+	if !isMap {
+		r.Issue(f.Line, key+" is "+f.Value.Kind()+", want a map", fix)
+		return nil, false
+	}
+	return m.Fields, true
+}
+
 func readList(r *yamldoc.Reader, key string, names []string) []int {
 	f, ok := r.Field(key)
 	if !ok {
