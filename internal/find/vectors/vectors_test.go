@@ -1,0 +1,131 @@
+package vectors
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ken/capability"
+	"ken/internal/config"
+	"ken/internal/know/catalog"
+	"ken/internal/know/source"
+)
+
+// TestNew: what ken.yaml says about embedding is checked before anything is sent.
+func TestNew(t *testing.T) {
+	env := map[string]string{"KEY": "secret"}
+	tests := []struct {
+		name string
+		set  func(*config.Discovery)
+		err  string
+		has  bool // an embedder besides the model inside
+		own  bool // the model inside
+	}{
+		{"nothing", func(*config.Discovery) {}, "", false, true},
+		{"none", func(d *config.Discovery) { d.EmbeddingModelID = "none" }, "", false, false},
+		{"None", func(d *config.Discovery) { d.EmbeddingModelID = " None" }, "write none", false, false},
+		{"an address alone", func(d *config.Discovery) { d.EmbeddingURL = "http://127.0.0.1:1/v1" }, "discovery.embeddingModelId", false, false},
+		{"a model alone", func(d *config.Discovery) { d.EmbeddingModelID = "m" }, "discovery.embeddingUrl", false, false},
+		{"both", func(d *config.Discovery) { d.EmbeddingModelID, d.EmbeddingURL = "m", "http://127.0.0.1:1/v1" }, "", true, true},
+		{"a key", func(d *config.Discovery) {
+			d.EmbeddingModelID, d.EmbeddingURL, d.EmbeddingKeyEnv = "m", "http://127.0.0.1:1/v1", "KEY"
+		}, "", true, true},
+		{"no key", func(d *config.Discovery) {
+			d.EmbeddingModelID, d.EmbeddingURL, d.EmbeddingKeyEnv = "m", "http://127.0.0.1:1/v1", "OTHER"
+		}, "OTHER, which is empty", false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var start config.Config
+			tt.set(&start.Discovery)
+			k, err := New(Config{
+				Start: start, Dir: t.TempDir(), Getenv: func(name string) string { return env[name] },
+				OnClose: func(end func() error) { t.Cleanup(func() { end() }) },
+			})
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("New = %v, want an error with %q", err, tt.err)
+			}
+			if err == nil && ((k.Embedder() != nil) != tt.has || (k.Index() != nil) != tt.own || k.Local()) {
+				t.Errorf("embedder %v, model inside %v, local %v", k.Embedder(), k.Index(), k.Local())
+			}
+		})
+	}
+}
+
+// flaky is an embedder that fails until it is repaired.
+type flaky struct {
+	broken bool
+	asked  int
+}
+
+func (*flaky) Model() string   { return "flaky" }
+func (*flaky) Dimensions() int { return 2 }
+
+func (f *flaky) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	f.asked++
+	if f.broken {
+		return nil, errors.New("no service")
+	}
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, 0}
+	}
+	return out, nil
+}
+
+// TestKeep: vectors are asked for at the first search and not before, and an
+// embedder that failed is asked again after a while.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := source.NewMemory("test", capability.TrustUser)
+		m.Put(capability.Capability{Name: "weather", Description: "Weather forecast"}, capability.Detail{})
+		c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e := &flaky{broken: true}
+		var end func() error
+		k, err := New(Config{Given: e, Catalog: func() *catalog.Catalog { return c }, OnClose: func(f func() error) { end = f }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Index() == nil || e.asked != 0 {
+			t.Errorf("New asked %d times; model inside %v", e.asked, k.Index())
+		}
+		k.Wait(t.Context()) // returns though it failed
+		synctest.Wait()
+		if e.asked == 0 {
+			t.Error("Wait did not ask for vectors")
+		}
+		if _, err := k.Check(t.Context()); err == nil {
+			t.Error("Check of a broken embedder reports nothing")
+		}
+		before := e.asked
+		e.broken = false
+		time.Sleep(embedAgain - time.Second)
+		synctest.Wait()
+		if e.asked != before {
+			t.Error("a broken embedder is asked again at once")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if e.asked == before {
+			t.Error("a broken embedder is not asked again")
+		}
+		if name, err := k.Check(t.Context()); name != "flaky" || err != nil {
+			t.Errorf("Check = %q, %v", name, err)
+		}
+		if end == nil {
+			t.Fatal("nothing ends the work")
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
