@@ -18,14 +18,12 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/config/sources"
-	"ken/internal/connect"
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
 	"ken/internal/find/ranking"
 	"ken/internal/find/tune"
 	"ken/internal/find/vectors"
-	"ken/internal/govern/extensions"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
@@ -42,8 +40,6 @@ import (
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
 	"ken/internal/talk/commands"
-	"ken/internal/talk/consent"
-	"ken/internal/talk/opener"
 	"ken/llm"
 	"ken/plugin"
 )
@@ -121,46 +117,47 @@ func withHome(getenv func(string) string, home string) func(string) string {
 	}
 }
 
-// An App is Ken, built and loaded.
+// An App is Ken, built and loaded. [Open] assigns its parts once; they are
+// grouped by the wing of the program that they belong to.
 type App struct {
 	// Settings are what was said when Ken was opened. They never change: what
 	// applies live is asked of effective.
 	Settings  config.Config
 	Places    config.Places
-	Catalog   *catalog.Catalog // all of it; Door shows the part that a caller may see
-	Live      catalog.Live     // adds capabilities while the program runs
-	Door      *door.Door
 	Principal capability.Principal // the person who started the program
-	Clients   *connect.Connector   // connects clients with Ken
-	Vectors   *vectors.Keeper      // finds by meaning
-	Servers   *mcpservers.Servers  // the MCP servers behind Ken
+	Door      *door.Door           // all that callers may do with the parts
 
-	Models      *opener.Opener      // opens the model that answers, and knows what it costs
-	Commands    *commands.Set       // the slash commands of each caller
-	Questions   consent.Questions   // of turns, and the answers to them
-	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
+	knowParts
+	findParts
+	governParts
+	runParts
+	serverParts
+	chatParts
+
+	configFile string // that was named; empty: the usual ones
+	log        *slog.Logger
+	getenv     func(string) string
+	reporter   *trace.Reporter
+	closers    closers
+}
+
+// knowParts are what capabilities exist.
+type knowParts struct {
+	Catalog *catalog.Catalog // all of it; Door shows the part that a caller may see
+	Live    catalog.Live     // adds capabilities while the program runs
+	own     *catalog.Catalog // the tools that are part of the program
 
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.
 	Reading []sources.Place
+}
 
-	configFile string           // that was named; empty: the usual ones
-	own        *catalog.Catalog // the tools that are part of the program
-	recorder   *door.Recorder
-	tuner      tune.Tuner
-	told       atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: it is not counted
-	log        *slog.Logger
-	observe    func(runner.Transition)
-	getenv     func(string) string
-	path       string // folders of programs
-	governing
-	Extensions *extensions.Set
-	serving
-	running
-	talking  talking
-	plugins  *plugins.Set
-	reporter *trace.Reporter
-	closers  closers
+// findParts find and choose capabilities, and record what came of that.
+type findParts struct {
+	Vectors  *vectors.Keeper // finds by meaning
+	recorder *door.Recorder
+	tuner    tune.Tuner
+	counter  atomic.Pointer[func(outcome.Event)] // counts what the recorder records; nil: it is not counted
 }
 
 // Open reads the configuration, builds everything and loads the catalog. What
@@ -192,7 +189,8 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, observe: cfg.Observe, getenv: cfg.Getenv, path: executors.ProgramPath(loader.Start().Extensions.Path, cfg.Getenv("PATH"))}
+	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, getenv: cfg.Getenv}
+	a.observe, a.path = cfg.Observe, executors.ProgramPath(a.Settings.Extensions.Path, cfg.Getenv("PATH"))
 	a.keepSecrets(cfg)
 	a.Vectors, err = vectors.New(vectors.Config{
 		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
@@ -302,7 +300,7 @@ func (a *App) build(cfg Config) error {
 	a.Live = catalog.Live{Catalog: c, Source: made}
 	pinPolicy := func() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }
 	a.ToolReviews = toolreview.New(toolreview.Config{
-		Servers: a.Servers, Definitions: a.definitions, Pins: a.serving.pins.Get, Policy: pinPolicy, Catalog: c, Log: a.log,
+		Servers: a.Servers, Definitions: a.definitions, Pins: a.serverParts.pins.Get, Policy: pinPolicy, Catalog: c, Log: a.log,
 	})
 	if a.Door, err = a.finding(cfg, c); err != nil {
 		return err

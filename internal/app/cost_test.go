@@ -38,7 +38,7 @@ func converse(t *testing.T, a *App, fake *llmtest.Fake, messages []string) (requ
 			selections = append(selections, e)
 		}
 	}
-	a.told.Store(&told)
+	a.counter.Store(&told)
 	in := event.Input{Session: newSession(t, a)}
 	for _, in.Text = range messages {
 		hear(t, a, in)

@@ -54,7 +54,7 @@ func (a *App) newRecorder() *door.Recorder {
 		},
 		Now: time.Now,
 		Told: func(e outcome.Event) {
-			if told := a.told.Load(); told != nil {
+			if told := a.counter.Load(); told != nil {
 				(*told)(e)
 			}
 		},

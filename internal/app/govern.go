@@ -23,9 +23,10 @@ import (
 	"ken/internal/store"
 )
 
-// governing is what decides, asks, remembers and records.
-type governing struct {
-	loader *reload.Loader // of rules and settings
+// governParts decide, ask for approval, remember and record.
+type governParts struct {
+	loader     *reload.Loader // of rules and settings
+	Extensions *extensions.Set
 
 	Secrets   *secret.Store
 	Redactor  *redaction.Redactor // keeps Secrets, and tokens of ken serve, out of texts
@@ -48,7 +49,7 @@ func (a *App) keepSecrets(cfg Config) {
 }
 
 func (a *App) govern(loader *reload.Loader) {
-	g := &a.governing
+	g := &a.governParts
 	g.loader = loader
 	g.store.Build = func() (*store.Store, error) {
 		if err := os.MkdirAll(a.Places.State, 0o700); err != nil {

@@ -32,7 +32,7 @@ func TestInsightsOfARealTurn(t *testing.T) {
 			turn = e
 		}
 	}
-	a.told.Store(&told)
+	a.counter.Store(&told)
 	say(t, a, "which files are there")
 	if _, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "send a message", Scope: capability.Scope{Session: "another client"}}); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,11 @@ import (
 	"ken/llm"
 )
 
-// running is what carries calls out. It is made when the first call comes.
-type running struct {
+// runParts carry calls out. Results and runner are made when the first call comes.
+type runParts struct {
+	plugins   *plugins.Set
+	observe   func(runner.Transition)
+	path      string // folders of programs
 	functions *function.Executor
 	lookup    executors.Lookup
 	results   lazy.Value[*result.Store]

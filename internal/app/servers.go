@@ -16,13 +16,18 @@ import (
 	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/definitions"
 	"ken/internal/run/mcpservers/statusfile"
+	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/run/sandbox"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/mcpserver"
 )
 
-// serving is what stands before the MCP servers that Ken uses.
-type serving struct {
+// serverParts are the clients of Ken, and the MCP servers that Ken uses.
+type serverParts struct {
+	Clients     *connect.Connector  // connects clients with Ken
+	Servers     *mcpservers.Servers // the MCP servers behind Ken
+	ToolReviews *toolreview.Reviews // the tools and definitions of those servers that wait for review
+
 	gateway     *mcpgateway.Gateway // of Servers
 	pins        lazy.Value[*pin.Desk]
 	definitions *definitions.Pins
@@ -38,7 +43,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 		KenHome: a.Places.MovedHome(a.getenv), Addr: a.Settings.Serve.Addr, Secrets: a.Secrets, Log: a.log,
 		RemoveToken: func(client string) (bool, error) { return auth.RemoveAgent(a.Places.State, client) },
 	})
-	a.serving.pins.Build = func() (*pin.Desk, error) {
+	a.serverParts.pins.Build = func() (*pin.Desk, error) {
 		return a.openPins(func() pin.Policy { return mcpservers.PinPolicy(a.effective().MCP) }, a.Servers.PlainNames)
 	}
 	defined := &lazy.Value[*pin.Desk]{Build: func() (*pin.Desk, error) { // no setting accepts a definition
@@ -49,7 +54,7 @@ func (a *App) prepareServers(cfg Config) (err error) {
 	})
 	gateway := a.gatewayConfig()
 	gateway.CacheDir, gateway.Workspace = filepath.Join(a.Places.Cache, "mcp"), a.Places.Workspace
-	gateway.Pins, gateway.Idle = mcpservers.LazyPinner(a.serving.pins.Get), a.Settings.MCP.Idle
+	gateway.Pins, gateway.Idle = mcpservers.LazyPinner(a.serverParts.pins.Get), a.Settings.MCP.Idle
 	if gateway.Idle == 0 {
 		gateway.Idle = -1 // for ever, and not the default
 	}

@@ -351,7 +351,7 @@ func TestModelChangesBetweenTurns(t *testing.T) {
 			turned = append(turned, e.Model)
 		}
 	}
-	a.told.Store(&told)
+	a.counter.Store(&told)
 
 	say(t, a, "change the model")
 	events := say(t, a, "hello")

@@ -57,7 +57,7 @@ func (a *App) NewSite(waiting context.Context, log *slog.Logger) (*Site, error) 
 	s := &Site{app: a, started: time.Now(), records: stream.TurnRecords{Store: a.store.Get, Keep: a.Settings.Chat.Keep}}
 	s.meters = metrics.NewMeters(&s.numbers, s.readings())
 	told := s.meters.Outcome
-	a.told.Store(&told)
+	a.counter.Store(&told)
 	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: s.records.Put, Last: s.lastEntry, Log: log})
 	s.mcp = s.mcpHandler(waiting)
 	var err error

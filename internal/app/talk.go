@@ -12,6 +12,7 @@ import (
 	"ken/internal/lazy"
 	"ken/internal/procid"
 	"ken/internal/run/result"
+	"ken/internal/talk/commands"
 	"ken/internal/talk/consent"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
@@ -24,14 +25,18 @@ import (
 	"ken/llm"
 )
 
-// talking is what conversations are led with. It is made when the first one is.
-type talking struct {
+// chatParts lead conversations. Sessions and engine are made when the first begins.
+type chatParts struct {
+	Models    *opener.Opener    // opens the model that answers, and knows what it costs
+	Commands  *commands.Set     // the slash commands of each caller
+	Questions consent.Questions // of turns, and the answers to them
+
 	sessions lazy.Value[*session.Store]
 	engine   lazy.Value[*engine.Engine]
 }
 
 func (a *App) prepareTalking(cfg Config) {
-	t := &a.talking
+	t := &a.chatParts
 	a.Models = opener.New(opener.Config{
 		StateDir: a.Places.State, Settings: a.effective, Secrets: a.Secrets, Hold: a.Redactor.Hold, Log: a.log, Given: cfg.Model,
 		Wrap: func(m llm.Model) llm.Model { return a.plugins.Wrap(m) },
@@ -52,10 +57,10 @@ func (a *App) prepareTalking(cfg Config) {
 func (a *App) UseModel(ref string) { a.loader.UseModel(ref) }
 
 // Sessions returns what was said.
-func (a *App) Sessions() (*session.Store, error) { return a.talking.sessions.Get() }
+func (a *App) Sessions() (*session.Store, error) { return a.chatParts.sessions.Get() }
 
 // Engine returns what leads conversations.
-func (a *App) Engine() (*engine.Engine, error) { return a.talking.engine.Get() }
+func (a *App) Engine() (*engine.Engine, error) { return a.chatParts.engine.Get() }
 
 func (a *App) newEngine() (*engine.Engine, error) {
 	sessions, err := a.Sessions()

@@ -33,7 +33,7 @@ func (a *App) sweep(ctx context.Context) error {
 	if err == nil {
 		_, err = kept.Sweep(ctx)
 	}
-	if sessions, made := a.talking.sessions.Peek(); made {
+	if sessions, made := a.chatParts.sessions.Peek(); made {
 		_, serr := sessions.Sweep(ctx)
 		err = errors.Join(err, serr)
 	}
