@@ -177,7 +177,7 @@ func (Done) event()     {}
 func (k *Ken) event(session string, happened event.Event) Event {
 	switch e := happened.(type) {
 	case event.Selected:
-		return Selected{selection(k.app.View(), e.Found), e.Added, string(e.Rung), e.Why, e.Tokens}
+		return Selected{selection(k.app.View(), e.Found), e.Added, string(e.Delivery), e.Why, e.Tokens}
 	case event.Delta:
 		return Delta(e)
 	case event.Started:

@@ -319,9 +319,9 @@ func parseCache(places config.Places) *parsecache.Cache {
 // started the program.
 func (a *App) View() door.View { return a.Door.View(a.Principal) }
 
-// Oversee takes the catalog as that person sees it: with what is hidden from
+// OperatorView takes the catalog as that person sees it: with what is hidden from
 // models, and why.
-func (a *App) Oversee() door.View { return a.Door.Oversee(a.Principal) }
+func (a *App) OperatorView() door.View { return a.Door.OperatorView(a.Principal) }
 
 // machineEvery is how often the catalog looks at the machine in any case.
 const machineEvery = 30 * time.Second

@@ -86,7 +86,7 @@ func TestNeverCostsMore(t *testing.T) {
 			naive := plainly(t, a)
 			// The end of a turn waits ten seconds for this figure, which a busy
 			// machine may need for the first one.
-			for start := time.Now(); a.Door.AwaitDump(t.Context(), a.View()) == 0 && time.Since(start) < 5*time.Minute; {
+			for start := time.Now(); a.Door.AwaitAllToolTokens(t.Context(), a.View()) == 0 && time.Since(start) < 5*time.Minute; {
 			}
 			away, elsewhere := home(t, nil) // its records do not count here
 			write(t, filepath.Join(away, ".ken", "ken.yaml"), "")
@@ -108,8 +108,8 @@ func TestNeverCostsMore(t *testing.T) {
 				if off := turns[i].Shown - sent; off < -60 || off > 60 {
 					t.Errorf("turn %d is accounted for with %d tokens, sent were %d", i+1, turns[i].Shown, sent)
 				}
-				if turns[i].Dump != naive {
-					t.Errorf("turn %d is compared with %d tokens, want %d", i+1, turns[i].Dump, naive)
+				if turns[i].AllToolTokens != naive {
+					t.Errorf("turn %d is compared with %d tokens, want %d", i+1, turns[i].AllToolTokens, naive)
 				}
 				sum, all = sum+sent, all+naive
 			}

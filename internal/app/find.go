@@ -53,9 +53,9 @@ func (a *App) newRecorder() *door.Recorder {
 			return door.Recording{Mode: outcome.Mode(cards.Rollout), SessionTypes: cards.RolloutSessionTypes, Level: outcome.Level(cards.LogLevel)}
 		},
 		Now: time.Now,
-		Told: func(e outcome.Event) {
-			if told := a.counter.Load(); told != nil {
-				(*told)(e)
+		OnEvent: func(e outcome.Event) {
+			if count := a.counter.Load(); count != nil {
+				(*count)(e)
 			}
 		},
 		Text: &outcome.TextFile{Path: filepath.Join(a.Places.Logs, "capabilities.log")},

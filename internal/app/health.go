@@ -17,7 +17,7 @@ import (
 func (a *App) Facts(ctx context.Context) doctor.Facts {
 	now := a.loader.Current()
 	f := doctor.Facts{ConfigErr: standsBefore(now.Err), ConfigFiles: now.Settings.Files(), Home: a.Places.Home, CacheErr: parseCache(a.Places).CheckUsed(), Servers: a.health().Servers(ctx)}
-	f.Listing = a.Oversee().List() // with what the servers list
+	f.Listing = a.OperatorView().List() // with what the servers list
 	f.Meaning, f.MeaningErr = a.Vectors.Check(ctx)
 	f.Model, f.ModelErr = a.Models.Reach(ctx)
 	f.Running = a.health().Running(ctx)

@@ -37,7 +37,7 @@ func TestInsightsOfARealTurn(t *testing.T) {
 	if _, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "send a message", Scope: capability.Scope{Session: "another client"}}); err != nil {
 		t.Fatal(err)
 	}
-	if turn.Requests != 2 || turn.Model != "lab/m" || turn.Shown <= 0 || turn.Dump <= 0 || turn.Usage != (outcome.Usage{Input: 9000, Output: 140, CachedRead: 3000}) {
+	if turn.Requests != 2 || turn.Model != "lab/m" || turn.Shown <= 0 || turn.AllToolTokens <= 0 || turn.Usage != (outcome.Usage{Input: 9000, Output: 140, CachedRead: 3000}) {
 		t.Fatalf("the turn was recorded as %+v", turn)
 	}
 	// Millionths: 4000·10 and 140·50 out, which is what the turn cost; then the
@@ -47,11 +47,11 @@ func TestInsightsOfARealTurn(t *testing.T) {
 	}
 	mean := (6000.0*10 + 3000*1) / 9000 // of a token that was sent
 	paid := float64(turn.Added)*10 + float64(2*turn.Shown-turn.Added)*mean
-	all := float64(turn.Dump) * (10 + 1) // written once, read once
+	all := float64(turn.AllToolTokens) * (10 + 1) // written once, read once
 	now := time.Now()
 	got := a.Door.Insights(outcome.InsightsConfig{Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Price: a.Models.Price}).Totals
-	if got.Turns != 1 || got.Requests != 2 || got.ShownTokens != 2*turn.Shown || got.AllTokens != 2*turn.Dump || got.SavedTokens != 2*(turn.Dump-turn.Shown) {
-		t.Errorf("Insights = %+v, want one turn of two requests with %d and %d tokens", got, 2*turn.Shown, 2*turn.Dump)
+	if got.Turns != 1 || got.Requests != 2 || got.ShownTokens != 2*turn.Shown || got.AllTokens != 2*turn.AllToolTokens || got.SavedTokens != 2*(turn.AllToolTokens-turn.Shown) {
+		t.Errorf("Insights = %+v, want one turn of two requests with %d and %d tokens", got, 2*turn.Shown, 2*turn.AllToolTokens)
 	}
 	if got.Paid == nil || math.Abs(*got.Paid-paid/1e6) > 1e-6 || math.Abs(*got.AllPaid-all/1e6) > 1e-6 || math.Abs(*got.Saved-(all-paid)/1e6) > 2e-6 {
 		t.Errorf("Insights = %v, %v, %v dollars, want %v, %v, %v", got.Paid, got.AllPaid, got.Saved, paid/1e6, all/1e6, (all-paid)/1e6)

@@ -51,7 +51,7 @@ func turnEvent(done event.Done, took time.Duration) outcome.Event {
 	u, acc := done.Usage, done.Account
 	e := outcome.Event{
 		Session: done.Session, Turn: strconv.Itoa(done.Turn), Tenant: acc.Tenant, End: string(done.Reason), TookUS: took.Microseconds(),
-		Requests: done.Steps, Shown: acc.Shown, Added: acc.Added, Dump: acc.Dump, Cost: done.Cost,
+		Requests: done.Steps, Shown: acc.Shown, Added: acc.Added, AllToolTokens: acc.AllToolTokens, Cost: done.Cost,
 		Usage: outcome.Usage{Input: u.Input, Output: u.Output, CachedRead: u.CachedRead, CachedWrite: u.CachedWrite},
 	}
 	if done.Steps > 0 {

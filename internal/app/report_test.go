@@ -25,7 +25,7 @@ func TestTurnsAreRecorded(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake, Sources: []capability.Source{tools}})
 	say(t, a, "hello")
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: "chat"})
-	dump := a.Door.AwaitDump(t.Context(), view)
+	dump := a.Door.AwaitAllToolTokens(t.Context(), view)
 	say(t, a, "hello again")
 	say(t, a, "/nothing of that name") // asks nobody
 
@@ -47,10 +47,10 @@ func TestTurnsAreRecorded(t *testing.T) {
 		t.Fatalf("turns = %+v, want three", turns)
 	}
 	want := outcome.Usage{Input: 100, Output: 7, CachedRead: 40, CachedWrite: 30}
-	if e := turns[0]; e.Usage != want || e.Requests != 1 || e.End != "answer" || e.Turn != "1" || e.Shown <= 0 || e.Shown != e.Added || e.TookUS <= 0 || e.Dump != dump || dump == 0 {
+	if e := turns[0]; e.Usage != want || e.Requests != 1 || e.End != "answer" || e.Turn != "1" || e.Shown <= 0 || e.Shown != e.Added || e.TookUS <= 0 || e.AllToolTokens != dump || dump == 0 {
 		t.Errorf("the first turn = %+v, want a dump of %d", e, dump)
 	}
-	if e := turns[1]; e.Dump != dump {
+	if e := turns[1]; e.AllToolTokens != dump {
 		t.Errorf("the second turn = %+v, want a dump of %d", e, dump)
 	}
 	if e := turns[2]; e.Requests != 0 || e.End != "failed" || e.Usage != (outcome.Usage{}) {
@@ -75,11 +75,11 @@ func BenchmarkDump(b *testing.B) {
 	}
 	defer a.Close()
 	view, began := a.View(), time.Now()
-	a.Door.AwaitDump(b.Context(), view)
+	a.Door.AwaitAllToolTokens(b.Context(), view)
 	took := time.Since(began)
 	for b.Loop() {
-		a.Door.Dump(view)
+		a.Door.AllToolTokens(view)
 	}
 	b.ReportMetric(float64(took.Milliseconds()), "first-ms")
-	b.ReportMetric(float64(a.Door.Dump(view)), "tokens")
+	b.ReportMetric(float64(a.Door.AllToolTokens(view)), "tokens")
 }

@@ -132,7 +132,7 @@ func (a *App) aroundCalls() ([]runner.Plugin, error) {
 // capability returns the capability of a name, also one that is hidden from
 // callers.
 func (a *App) capability(name capability.ID) (*capability.Capability, bool) {
-	e, err := a.Oversee().Lookup(string(name))
+	e, err := a.OperatorView().Lookup(string(name))
 	if err != nil {
 		return nil, false
 	}

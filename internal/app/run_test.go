@@ -29,7 +29,7 @@ func TestOwnToolsAreNotTaken(t *testing.T) {
 	a := open(t, Config{Getenv: getenv, Dir: work})
 	for _, name := range names {
 		id := "tool:" + name
-		if !slices.ContainsFunc(a.Oversee().List().Capabilities, func(e *catalog.Entry) bool {
+		if !slices.ContainsFunc(a.OperatorView().List().Capabilities, func(e *catalog.Entry) bool {
 			return string(e.ID) == id && e.Trust == capability.TrustWorkspace && e.State != catalog.Active && strings.Contains(e.Reasons.String(), "a tool of Ken's own")
 		}) {
 			t.Errorf("%s of the project is not listed as kept back", id)
@@ -89,7 +89,7 @@ func TestOwnToolsAreRequired(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e = v.Told(e); e.Available != want {
+		if e = v.Redacted(e); e.Available != want {
 			t.Errorf("with %q the skill is available: %v (%v), want %v", access, e.Available, e.Missing, want)
 		}
 	}

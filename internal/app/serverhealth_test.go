@@ -47,7 +47,7 @@ func badServers(t *testing.T, folder string, modes ...string) string {
 func examine(t *testing.T, a *App) []doctor.Check {
 	t.Helper()
 	servers := a.health().Servers(t.Context())
-	return doctor.Examine(doctor.Facts{Home: a.Places.Home, Servers: servers, Listing: a.Oversee().List()})
+	return doctor.Examine(doctor.Facts{Home: a.Places.Home, Servers: servers, Listing: a.OperatorView().List()})
 }
 
 // said finds the check of a server that says something.

@@ -64,7 +64,7 @@ func (a *App) NewSite(waiting context.Context, log *slog.Logger) (*Site, error) 
 	s.handler, err = httpapi.New(httpapi.Config{
 		Routes: s.routes(waiting), Page: web.Dist, MCP: s.mcp, Log: log,
 		Info: wire.Info{Title: "Ken", Version: Version(), Summary: "The capability layer between agents and what they can do", Public: []string{"/healthz"}},
-		Told: func(r *wire.Route, status int, took time.Duration) {
+		Answered: func(r *wire.Route, status int, took time.Duration) {
 			s.meters.Request(r.Name, status, took, r.Stream != nil)
 		},
 	})
@@ -185,7 +185,7 @@ func (s *Site) chat() chatapi.Config {
 		},
 		FindAgain: func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error) {
 			view := a.Door.ViewFor(door.Viewer{Principal: who, Mode: head.Mode, Surface: policy.SurfaceChat})
-			return a.Door.Try(ctx, view, door.Query{Text: text, Scope: capability.Scope{Agent: head.Agent, Mode: head.Mode}})
+			return a.Door.Preview(ctx, view, door.Query{Text: text, Scope: capability.Scope{Agent: head.Agent, Mode: head.Mode}})
 		},
 	}
 }
@@ -253,7 +253,7 @@ func (s *Site) readings() metrics.Readings {
 	return metrics.Readings{
 		Version: Version(), Started: s.started,
 		Catalog: func() metrics.Catalog {
-			st := a.Oversee().Stats()
+			st := a.OperatorView().Stats()
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
 		},
 		Pending: func() (int, error) {
@@ -283,11 +283,11 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 		Modes: func() []string { return a.Rules().ModeNames() }, Intents: policy.Intents, Fault: a.loader.Fault,
 		View: func(who auth.Identity) door.View {
 			if who.Operator {
-				return a.Door.Oversee(who.Principal)
+				return a.Door.OperatorView(who.Principal)
 			}
 			return a.Door.View(who.Principal)
 		},
-		Stats: func() door.Stats { return a.Oversee().Stats() }, Ready: s.probes(waiting),
+		Stats: func() door.Stats { return a.OperatorView().Stats() }, Ready: s.probes(waiting),
 		Settings: a.settingsPage().List, Set: a.settingsPage().Set,
 		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
 		Insights: a.Door.Insights, Price: a.Models.Price, Prices: a.Models.Prices,

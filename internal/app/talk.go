@@ -84,7 +84,7 @@ func (a *App) engineConfig() engine.Config {
 	}
 	return engine.Config{
 		Door: a.Door, Command: a.Commands.Read, Ended: a.reportTurn, Reads: onlyReads, Ticket: a.Questions.Ticket, Wait: a.Questions.Wait,
-		Keep: a.keepText, Fate: a.fate, Filters: a.plugins.Filters(),
+		Keep: a.keepText, CallStatus: a.callStatus, Filters: a.plugins.Filters(),
 		Terms:   func() engine.Terms { return termsOf(a.effective()) },
 		Intents: func(surface string) engine.IntentRules { return intentRules(a.loader.Current(), surface) },
 		Model: func(_ context.Context, _ session.Head, retry engine.Retry) (engine.Model, error) {
@@ -94,7 +94,7 @@ func (a *App) engineConfig() engine.Config {
 		Environment: func(in event.Input) string { return layers.Environment(a.Places.Workspace, in.Mode) },
 		Layers: func(ctx context.Context, in engine.LayerInput) ([]prompt.Layer, []event.Notice, error) {
 			list, notices := system.Build(ctx, layers.Input{
-				Head: in.Head, Principal: in.Principal, View: in.View, Rung: in.Rung, Document: in.Document, Map: in.Map, Intents: len(in.Intents.Names) > 0,
+				Head: in.Head, Principal: in.Principal, View: in.View, Delivery: in.Delivery, Document: in.Document, Map: in.Map, Intents: len(in.Intents.Names) > 0,
 			})
 			return list, notices, nil
 		},
@@ -111,7 +111,7 @@ func termsOf(now *config.Config) engine.Terms {
 			AnswerBytes: chat.AnswerBytes, ResultBytes: chat.ResultBytes, InputBytes: chat.InputBytes,
 			Requests: chat.Requests, Tokens: chat.Tokens, Cost: chat.Cost, MessageBytes: chat.MessageBytes,
 		},
-		Delivery: model.Rung(chat.ToolDelivery), Fit: prompt.Numbers{Condense: condenseAt(*now)},
+		Delivery: model.DeliveryMode(chat.ToolDelivery), Fit: prompt.Numbers{Condense: condenseAt(*now)},
 	}
 }
 
@@ -149,14 +149,14 @@ func onlyReads(e *door.Entry) bool {
 	return (c.Class == policy.Read || c.Class == policy.Meta) && !c.Destructive
 }
 
-// fate returns what the runner kept of a call of a session.
-func (a *App) fate(ctx context.Context, call capability.Call) (engine.Fate, bool, error) {
+// callStatus returns what the runner kept of a call of a session.
+func (a *App) callStatus(ctx context.Context, call capability.Call) (engine.CallStatus, bool, error) {
 	r, err := a.runner.Get()
 	if err != nil {
-		return engine.Fate{}, false, err
+		return engine.CallStatus{}, false, err
 	}
 	f, ok, err := r.Fate(ctx, call)
-	return engine.Fate(f), ok, err
+	return engine.CallStatus(f), ok, err
 }
 
 // keepText stores a text that is too long for a message, and returns its beginning

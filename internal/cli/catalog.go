@@ -108,7 +108,7 @@ func (c *catalogCommand) list() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			view := a.Oversee()
+			view := a.OperatorView()
 			f.source = f.sourceAmong(view)
 			listing := view.List()
 			if own {
@@ -151,7 +151,7 @@ func (c *catalogCommand) show() *cobra.Command {
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
-			d, err := a.Door.Inspect(ctx, a.Oversee(), given[0])
+			d, err := a.Door.Inspect(ctx, a.OperatorView(), given[0])
 			if err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func (c *catalogCommand) lint() *cobra.Command {
 	return &cobra.Command{
 		Use: "lint", Short: "Report problems in the catalog and how to fix them; fails on errors", Args: args(cobra.NoArgs),
 		RunE: c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
-			listing := a.Oversee().List()
+			listing := a.OperatorView().List()
 			problems, errors := listing.Problems, listing.Stats.Errors
 			if c.json {
 				if err := c.printJSON(map[string]any{"problems": problems, "errors": errors, "warnings": len(problems) - errors}); err != nil {
@@ -190,12 +190,12 @@ func (c *catalogCommand) why() *cobra.Command {
 		Use: "why ID", Short: "Explain where a capability comes from, and whether and why it is available", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
-			e, err := a.Oversee().Lookup(given[0])
+			e, err := a.OperatorView().Lookup(given[0])
 			if err != nil {
 				return a.Servers.WhyAbsent(a.Principal, given[0], err)
 			}
 			why := a.Why(e)
-			related, err := a.Oversee().Related(string(e.ID))
+			related, err := a.OperatorView().Related(string(e.ID))
 			if err != nil {
 				return err
 			}
@@ -230,7 +230,7 @@ func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix 
 	}
 	defer a.Close()
 	var ids []string
-	for _, e := range a.Oversee().List().Capabilities {
+	for _, e := range a.OperatorView().List().Capabilities {
 		if strings.HasPrefix(string(e.ID), prefix) {
 			ids = append(ids, output.Line(string(e.ID)))
 		}

@@ -104,7 +104,7 @@ func (k chatCall) check(json bool) error {
 // deliveries are the words of chat.toolDelivery.
 func deliveries() []string {
 	var out []string
-	for _, r := range []model.Rung{model.Auto, model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+	for _, r := range []model.DeliveryMode{model.Auto, model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
 		out = append(out, string(r))
 	}
 	return out

@@ -332,7 +332,7 @@ func (t *conversation) list(ctx context.Context, _ []string) (chat.Output, error
 
 func (t *conversation) tools(ctx context.Context, args []string) (chat.Output, error) {
 	if len(args) == 0 {
-		st := t.app.Oversee().Stats()
+		st := t.app.OperatorView().Stats()
 		return chat.Output{Text: fmt.Sprintf("%d capabilities, %d of them usable here. `/tools WORDS` finds some; `ken catalog list` lists all.", st.Capabilities, st.Available)}, nil
 	}
 	found, err := t.app.Door.Find(ctx, t.app.View(), door.Query{Text: strings.Join(args, " ")})

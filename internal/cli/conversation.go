@@ -189,7 +189,7 @@ func (t *conversation) Turn(ctx context.Context, text string) iter.Seq2[event.Ev
 	t.mu.Lock()
 	in := event.Input{
 		Principal: t.app.Principal, Session: t.head.ID, Text: text, Mode: t.mode, Agent: t.call.agent, Surface: string(policy.SurfaceChat), NoMode: t.none,
-		Continue: strings.TrimSpace(text) == "", Alone: t.alone, Delivery: model.Rung(t.call.delivery), Scope: capability.Scope{SessionType: t.call.kind},
+		Continue: strings.TrimSpace(text) == "", Alone: t.alone, Delivery: model.DeliveryMode(t.call.delivery), Scope: capability.Scope{SessionType: t.call.kind},
 	}
 	t.mu.Unlock()
 	events := t.engine.Turn(ctx, in)

@@ -122,7 +122,7 @@ func (c *runCommand) callOf(ctx context.Context, a *app.App, given []string) (ca
 		fault, isFault := errors.AsType[*slash.Fault](err)
 		if err != nil && capability.KindOf(err) == capability.NotFound {
 			name, rest, _ := strings.Cut(line[1:], " ")
-			e, lost := a.Oversee().Lookup(name)
+			e, lost := a.OperatorView().Lookup(name)
 			if lost == nil && e.RunBy() == "" && !(isFault && suggestsJoined(fault, name, rest)) {
 				return capability.Call{Target: e.ID, Origin: capability.ByPerson}, nil // the runner says what it is instead
 			}

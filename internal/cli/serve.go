@@ -133,7 +133,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.Oversee(), tokens)
+	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.OperatorView(), tokens)
 	select {
 	case err = <-served:
 	case <-ctx.Done():

@@ -15,10 +15,10 @@ import (
 	"ken/internal/know/source"
 )
 
-// TestDump: everything that a viewer sees is counted, by the configured
+// TestAllToolTokens: everything that a viewer sees is counted, by the configured
 // counter: tools with their schemas, a line for everything else, and a reading
 // tool. What the viewer does not see is not counted.
-func TestDump(t *testing.T) {
+func TestAllToolTokens(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(s string) int { return len(s) }
 	m := source.NewMemory("test", capability.TrustUser)
@@ -39,17 +39,17 @@ func TestDump(t *testing.T) {
 		}
 	}
 	one, guard := aroundTool+len("one")+len("First")+len(`{"type":"object"}`), aroundTool+len("guard")+len("2nd")
-	if n := d.Dump(d.View(somebody)); n != 0 {
+	if n := d.AllToolTokens(d.View(somebody)); n != 0 {
 		t.Errorf("Dump at once = %d, want 0: nobody waits for it", n)
 	}
-	if n := d.AwaitDump(t.Context(), d.View(somebody)); n != one+guard+texts {
+	if n := d.AwaitAllToolTokens(t.Context(), d.View(somebody)); n != one+guard+texts {
 		t.Errorf("Dump = %d, want %d", n, one+guard+texts)
 	}
 	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
-	if n := d.AwaitDump(t.Context(), d.View(intern)); n != one+texts {
+	if n := d.AwaitAllToolTokens(t.Context(), d.View(intern)); n != one+texts {
 		t.Errorf("Dump of an intern = %d, want %d", n, one+texts)
 	}
-	if n := d.Dump(View{}); n != 0 {
+	if n := d.AllToolTokens(View{}); n != 0 {
 		t.Errorf("Dump of nobody = %d, want 0", n)
 	}
 
@@ -59,45 +59,45 @@ func TestDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := one + guard + texts + aroundTool + len("moreThird")
-	if n := d.AwaitDump(t.Context(), d.View(somebody)); n != want {
+	if n := d.AwaitAllToolTokens(t.Context(), d.View(somebody)); n != want {
 		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
 	}
 	find(t, d, Query{Text: "first", Scope: session})
-	if all := events(t, r); len(all) != 1 || all[0].Dump != want {
+	if all := events(t, r); len(all) != 1 || all[0].AllToolTokens != want {
 		t.Errorf("events = %+v, want a dump of %d", all, want)
 	}
 
 	d.cfg.Recorder = nil
-	if n := d.Dump(d.View(somebody)); n != 0 {
+	if n := d.AllToolTokens(d.View(somebody)); n != 0 {
 		t.Errorf("Dump where nothing is recorded = %d, want 0", n)
 	}
 }
 
-// TestDumpOfWhatOthersRun: where nothing can be called here, everything that
+// TestAllToolTokensOfWhatOthersRun: where nothing can be called here, everything that
 // could be a tool counts as one. A card counts with its body.
-func TestDumpOfWhatOthersRun(t *testing.T) {
+func TestAllToolTokensOfWhatOthersRun(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(string) int { return 1 }
 	d := open(t, r)
-	if n, want := d.AwaitDump(t.Context(), d.View(somebody)), 3*(aroundTool+2)+1+aroundTool+3; n != want { // weather, geocode, calendar without a schema; tides; the tool that reads
+	if n, want := d.AwaitAllToolTokens(t.Context(), d.View(somebody)), 3*(aroundTool+2)+1+aroundTool+3; n != want { // weather, geocode, calendar without a schema; tides; the tool that reads
 		t.Errorf("Dump = %d, want %d", n, want)
 	}
 }
 
-// TestDumpSurvivesASourceThatBreaks: the dump is not known then, and the program lives.
-func TestDumpSurvivesASourceThatBreaks(t *testing.T) {
+// TestAllToolTokensSurvivesASourceThatBreaks: the dump is not known then, and the program lives.
+func TestAllToolTokensSurvivesASourceThatBreaks(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	r.Count = func(string) int { panic("broken") }
 	d := open(t, r)
 	v := d.View(somebody)
-	if n := d.AwaitDump(t.Context(), v); n != 0 {
+	if n := d.AwaitAllToolTokens(t.Context(), v); n != 0 {
 		t.Errorf("Dump = %d, want 0", n)
 	}
 }
 
-// TestAwaitDumpOfManyViews: AwaitDump waits for the dump of every view,
+// TestAwaitAllToolTokensOfManyViews: AwaitAllToolTokens waits for the dump of every view,
 // although one is computed at a time, but not forever for a source that hangs.
-func TestAwaitDumpOfManyViews(t *testing.T) {
+func TestAwaitAllToolTokensOfManyViews(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	hang := make(chan struct{})
 	r.Count = func(string) int { <-hang; return 1 }
@@ -106,18 +106,18 @@ func TestAwaitDumpOfManyViews(t *testing.T) {
 	views := []View{w.View(somebody), w.View(capability.Principal{ID: "i", Roles: []string{"intern"}})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if n := w.AwaitDump(ctx, views[0]); n != 0 {
-		t.Errorf("AwaitDump of a source that hangs = %d, want 0", n)
+	if n := w.AwaitAllToolTokens(ctx, views[0]); n != 0 {
+		t.Errorf("AwaitAllToolTokens of a source that hangs = %d, want 0", n)
 	}
 	got := make([]int, 2*len(views))
 	var all sync.WaitGroup
 	for i := range got {
-		all.Go(func() { got[i] = w.AwaitDump(t.Context(), views[i%2]) })
+		all.Go(func() { got[i] = w.AwaitAllToolTokens(t.Context(), views[i%2]) })
 	}
 	close(hang)
 	all.Wait()
 	if got[0] == 0 || got[0] != got[2] || got[1] != got[3] || got[1] >= got[0] {
-		t.Errorf("AwaitDump = %v, want the same for the same view, and less for an intern", got)
+		t.Errorf("AwaitAllToolTokens = %v, want the same for the same view, and less for an intern", got)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	w := newWorkshop(t)
 	w.cfg.Recorder = recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	var told []outcome.Kind
-	w.cfg.Recorder.Told = func(e outcome.Event) { told = append(told, e.Kind) }
+	w.cfg.Recorder.OnEvent = func(e outcome.Event) { told = append(told, e.Kind) }
 	who := capability.Principal{ID: "ada", Tenant: "acme"}
 	v := w.View(who)
 	for _, call := range []capability.Call{
@@ -201,7 +201,7 @@ func TestTenantsLearnApart(t *testing.T) {
 func TestInsightsOfTheLog(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
-	if err := d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, Dump: 100, End: "answer"}); err != nil {
+	if err := d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, AllToolTokens: 100, End: "answer"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Turned(outcome.Event{Turn: "1", Requests: 2}); err != nil { // of no session: not recorded

@@ -220,12 +220,12 @@ func TestSwitchedOff(t *testing.T) {
 	if _, err := w.Invoke(t.Context(), w.ViewFor(Viewer{Principal: keeper, Origin: capability.ByPerson}), call); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "nobody has reviewed it") || !strings.Contains(err.Error(), "ken extension enable") {
 		t.Errorf("a person's call = %v, want Denied with the reason and the fix", err)
 	}
-	e, err := w.Oversee(keeper).Lookup("tool:wired")
+	e, err := w.OperatorView(keeper).Lookup("tool:wired")
 	if err != nil || e.Available || !strings.Contains(e.Missing.String(), "nobody has reviewed it") {
-		t.Errorf("Oversee has %+v, %v; want it, with the reason", e, err)
+		t.Errorf("OperatorView has %+v, %v; want it, with the reason", e, err)
 	}
-	if e, err := w.Oversee(keeper).Lookup("tool:greet"); err != nil || !e.Available {
-		t.Errorf("Oversee has %+v, %v; want what is on as it is", e, err)
+	if e, err := w.OperatorView(keeper).Lookup("tool:greet"); err != nil || !e.Available {
+		t.Errorf("OperatorView has %+v, %v; want what is on as it is", e, err)
 	}
 	delete(w.off, "tool:wired")
 	if _, err := w.Invoke(t.Context(), w.View(keeper), hello("tool:wired")); err != nil {
@@ -293,7 +293,7 @@ func TestNoRulesSayWhy(t *testing.T) {
 		v := w.View(test.who)
 		asked := map[string]func(name string) error{
 			"Lookup":     func(name string) error { _, err := v.Lookup(name); return err },
-			"ToldLookup": func(name string) error { _, err := v.ToldLookup(name); return err },
+			"RedactedLookup": func(name string) error { _, err := v.RedactedLookup(name); return err },
 			"Describe":   func(name string) error { _, err := w.Describe(t.Context(), v, name); return err },
 			"Invoke": func(name string) error {
 				_, err := w.Invoke(t.Context(), v, hello(name))

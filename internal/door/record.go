@@ -35,10 +35,10 @@ type Recorder struct {
 	// instead of Mode, SessionTypes and Level.
 	Recording func() Recording
 
-	// Told, when not nil, is told of selections, of calls and of turns, also
-	// of those that are not recorded because they belong to no session. It must
-	// be quick and safe for concurrent use.
-	Told func(outcome.Event)
+	// OnEvent, when not nil, is called for each selection, call and turn, also if
+	// it is not recorded because it belongs to no session. It must be quick and
+	// safe for concurrent use.
+	OnEvent func(outcome.Event)
 
 	once      sync.Once
 	log       *outcome.Log
@@ -129,7 +129,7 @@ func (p Pending) Sent(f Found, sent []Sent, about int) (degraded []string) {
 	if p.door == nil || p.door.cfg.Recorder == nil {
 		return nil
 	}
-	return p.door.cfg.Recorder.selected(p.view, p.query, f, sent, about, p.door.Dump)
+	return p.door.cfg.Recorder.selected(p.view, p.query, f, sent, about, p.door.AllToolTokens)
 }
 
 // judged returns what may be done with a selection.
@@ -153,15 +153,15 @@ func (r *Recorder) judged(q Query, s Settings, sel Selection) Found {
 // cost.
 func (r *Recorder) selected(v View, q Query, f Found, sent []Sent, about int, dump func(View) int) (degraded []string) {
 	if q.Scope.Session == "" {
-		r.tell(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
+		r.report(outcome.Event{Time: r.Now(), Kind: outcome.Selected, TookUS: f.TookUS, EmbedUS: f.EmbedUS, GraphUS: f.GraphUS})
 		return nil
 	}
 	log, how := r.open(), r.recording()
 	e := r.event(v, q, f, sent, about)
 	e.Mode, e.Tenant = how.Mode, v.viewer.Principal.Tenant
-	r.tell(e)
+	r.report(e)
 	if log != nil {
-		e.Dump = dump(v)
+		e.AllToolTokens = dump(v)
 		if err := log.Append(e); err != nil {
 			degraded = append(degraded, "the selection was not recorded: "+err.Error())
 		}
@@ -179,9 +179,9 @@ func (r *Recorder) selected(v View, q Query, f Found, sent []Sent, about int, du
 	return degraded
 }
 
-func (r *Recorder) tell(e outcome.Event) {
-	if r.Told != nil {
-		r.Told(e)
+func (r *Recorder) report(e outcome.Event) {
+	if r.OnEvent != nil {
+		r.OnEvent(e)
 	}
 }
 
@@ -373,7 +373,7 @@ func (d *Door) record(e outcome.Event) error {
 		return nil
 	}
 	e.Time = r.Now()
-	r.tell(e)
+	r.report(e)
 	if e.Session == "" || r.open() == nil {
 		return nil
 	}

@@ -43,11 +43,11 @@ func (d *Door) View(p capability.Principal) View { return d.ViewFor(Viewer{Princ
 // ViewFor is View for a mode, a surface and a person.
 func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), v) }
 
-// Oversee returns the operator's view: it lists hidden entries too, and says why
+// OperatorView returns the operator's view: it lists hidden entries too, and says why
 // they are hidden. Finding in it finds what View has. It must not reach a model.
-func (d *Door) Oversee(p capability.Principal) View { return d.overseen(d.View(p), p) }
+func (d *Door) OperatorView(p capability.Principal) View { return d.operatorView(d.View(p), p) }
 
-func (d *Door) overseen(v View, p capability.Principal) View {
+func (d *Door) operatorView(v View, p capability.Principal) View {
 	if v.snapshot == nil {
 		return v
 	}
@@ -184,9 +184,9 @@ func (d *Door) Next(ctx context.Context, p capability.Principal, after uint64) (
 }
 
 // NextOverseen is Next for the operator: it reports changes of hidden entries too,
-// and its view is that of [Door.Oversee].
+// and its view is that of [Door.OperatorView].
 func (d *Door) NextOverseen(ctx context.Context, p capability.Principal, after uint64) (Changes, error) {
-	return d.next(ctx, after, p, func(v View) View { return d.overseen(v, p) })
+	return d.next(ctx, after, p, func(v View) View { return d.operatorView(v, p) })
 }
 
 func (d *Door) next(ctx context.Context, after uint64, p capability.Principal, as func(View) View) (Changes, error) {
@@ -252,7 +252,7 @@ func (v View) Stats() Stats {
 	all := v.snapshot.Stats()
 	if v.reveal != nil {
 		// What is hidden from models is counted, but cannot be used.
-		all.Available = v.Keep(overseenKey{}, func() any {
+		all.Available = v.Keep(operatorStatsKey{}, func() any {
 			n := 0
 			for e := range v.All() {
 				if e.Ready() {

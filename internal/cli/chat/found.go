@@ -43,7 +43,7 @@ func selectedLine(s event.Selected, most int) string {
 	case len(f.Briefs)+len(cards) == 0:
 	case len(s.Added) > 0:
 		end = fmt.Sprintf("; added %s tokens", count(s.Tokens))
-	case s.Rung == model.Whole:
+	case s.Delivery == model.Whole:
 		end = "; the model has the whole list"
 	default:
 		end = "; the model has them already"
@@ -118,7 +118,7 @@ func whyLines(s event.Selected) []string {
 		lines = append(lines, "done without: "+d)
 	}
 	if s.Why != "" {
-		lines = append(lines, string(s.Rung)+": "+s.Why)
+		lines = append(lines, string(s.Delivery)+": "+s.Why)
 	}
 	if f.Rollout.Reason != "" {
 		lines = append(lines, "rollout: "+f.Rollout.Reason)

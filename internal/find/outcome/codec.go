@@ -125,7 +125,7 @@ func (e *Event) appendJSON(b []byte) []byte {
 		o.key("tokens")
 		o.b = e.Tokens.appendJSON(o.b)
 	}
-	o.num("dump", int64(e.Dump))
+	o.num("dump", int64(e.AllToolTokens))
 	o.num("took_us", e.TookUS)
 	o.num("embed_us", e.EmbedUS)
 	o.num("graph_us", e.GraphUS)

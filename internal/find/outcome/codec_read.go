@@ -51,7 +51,7 @@ func (e *Event) read(line []byte) bool {
 		t := &e.Tokens
 		s.numbers([]string{`{"map":`, `,"briefs":`, `,"cards":`, `,"fulls":`, `,"total":`}, &t.Map, &t.Briefs, &t.Cards, &t.Fulls, &t.Total)
 	}
-	s.num(`,"dump":`, &e.Dump)
+	s.num(`,"dump":`, &e.AllToolTokens)
 	s.num64(`,"took_us":`, &e.TookUS)
 	s.num64(`,"embed_us":`, &e.EmbedUS)
 	s.num64(`,"graph_us":`, &e.GraphUS)

@@ -76,9 +76,9 @@ type Event struct {
 	Skipped  []Skip `json:"skipped,omitempty"`
 	Tokens   Tokens `json:"tokens,omitzero"` // selected, held or not
 
-	// Dump is what showing every capability would have cost in this turn, in
+	// AllToolTokens is what showing every capability would have cost in this turn, in
 	// tokens of one request; 0 when not known. Ended events have it too.
-	Dump int `json:"dump,omitempty"`
+	AllToolTokens int `json:"dump,omitempty"`
 
 	// TookUS is how long it took to choose. Of Used and Failed it is how long
 	// the call ran, of Ended how long the turn was.

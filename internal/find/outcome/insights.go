@@ -150,12 +150,12 @@ func (s *sums) ended(e *Event) {
 		bucket(s.latency.Turn.Counts, s.latency.Turn.BoundsMS, (e.TookUS+999)/1000)
 	}
 	looks := s.looks(e)
-	if e.Dump <= 0 {
+	if e.AllToolTokens <= 0 {
 		s.unsized++
 		return
 	}
 	fits := s.fits(e)
-	count(&s.overfull, fits < e.Dump)
+	count(&s.overfull, fits < e.AllToolTokens)
 	b.ShownTokens += e.Shown * e.Requests
 	b.AllTokens += fits * (e.Requests - looks)
 	paid, all, ok := s.price(e, fits, looks)

@@ -30,7 +30,7 @@ func dear(model string) (Price, bool) {
 func turned(session string, at time.Time, requests, shown, added, dump int, u Usage) Event {
 	return Event{
 		Time: at, Kind: Ended, Session: session, Model: "p/dear", End: "answer", Requests: requests,
-		Shown: shown, Added: added, Dump: dump, Usage: u, TookUS: 60_000_000,
+		Shown: shown, Added: added, AllToolTokens: dump, Usage: u, TookUS: 60_000_000,
 	}
 }
 

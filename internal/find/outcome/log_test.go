@@ -133,9 +133,9 @@ func TestLogKeepsEveryField(t *testing.T) {
 			{ID: "card-c", Tier: TierCard, Score: 1, Tokens: 40, Forced: true, Held: true},
 			{ID: "tool:a", Tier: TierFull, Score: 0.9, Tokens: 500},
 		},
-		Skipped: []Skip{{ID: "card-d", Reason: "over budget", Score: 0.61, Seed: 0.2}},
-		Tokens:  Tokens{Map: 150, Briefs: 30, Cards: 340, Fulls: 500, Total: 1020},
-		Dump:    40_000, TookUS: 74, EmbedUS: 20, GraphUS: 3, Candidates: 20, Retrieved: 6,
+		Skipped:       []Skip{{ID: "card-d", Reason: "over budget", Score: 0.61, Seed: 0.2}},
+		Tokens:        Tokens{Map: 150, Briefs: 30, Cards: 340, Fulls: 500, Total: 1020},
+		AllToolTokens: 40_000, TookUS: 74, EmbedUS: 20, GraphUS: 3, Candidates: 20, Retrieved: 6,
 		Degraded: []string{"no embedder"}, Error: "card-e: unreadable",
 	}
 	used := Event{Time: noon.Add(time.Second), Kind: Used, Session: "s1", Turn: "t1", ID: "tool:a"}
@@ -612,7 +612,7 @@ func typical() Event {
 	e := Event{
 		Kind: Selected, Session: "0198c1f2-7d4e-7a61-b8a2-1c64a0d0f5aa", Turn: "17", SessionType: "main", Mode: Full,
 		Experiment: "floor", Variant: VariantA, QueryHash: "9f86d081884c7d65", Injected: true,
-		Tokens: Tokens{Map: 180, Briefs: 210, Cards: 850, Fulls: 700, Total: 1940}, Dump: 42_000, TookUS: 74, Candidates: 20, Retrieved: 7,
+		Tokens: Tokens{Map: 180, Briefs: 210, Cards: 850, Fulls: 700, Total: 1940}, AllToolTokens: 42_000, TookUS: 74, Candidates: 20, Retrieved: 7,
 	}
 	for i := range 5 {
 		e.Items = append(e.Items, Item{ID: capability.ID(fmt.Sprint("tool:some-capability-", i)), Tier: TierBrief, Score: 0.912345 - float64(i)/10, Tokens: 42})
@@ -632,7 +632,7 @@ func typical() Event {
 func TestReadByHand(t *testing.T) {
 	full := typical()
 	full.Time, full.Tenant, full.Tags, full.Degraded, full.Error = noon, "acme", []string{"a", "é"}, []string{"x"}, "broke"
-	end := Event{Time: noon, Kind: Ended, Session: "s", Turn: "3", End: "answer", Model: "p/m", Requests: 2, Shown: 3, Added: 1, Dump: 9, Cost: 0.25, Usage: Usage{Input: 5}}
+	end := Event{Time: noon, Kind: Ended, Session: "s", Turn: "3", End: "answer", Model: "p/m", Requests: 2, Shown: 3, Added: 1, AllToolTokens: 9, Cost: 0.25, Usage: Usage{Input: 5}}
 	for _, e := range []Event{full, end, {Time: noon, Kind: Used, Session: "s", ID: "tool:a", TookUS: 5}, {Time: noon, Kind: Refused, Rule: "a.b"}} {
 		line, err := encode(e)
 		if err != nil {

@@ -79,11 +79,11 @@ type Texts struct {
 // Savings compares what was sent with showing every capability every turn, over
 // the turns in which something was injected and the cost of the whole is known.
 type Savings struct {
-	Turns int     `json:"turns"`
-	Dump  int     `json:"dump"` // tokens
-	Sent  int     `json:"sent"`
-	Saved int     `json:"saved"` // negative when a dump would have been smaller
-	Rate  float64 `json:"rate"`  // saved of dump
+	Turns         int     `json:"turns"`
+	AllToolTokens int     `json:"dump"` // tokens
+	Sent          int     `json:"sent"`
+	Saved         int     `json:"saved"` // negative when a dump would have been smaller
+	Rate          float64 `json:"rate"`  // saved of dump
 }
 
 // Summarise computes the metrics of what happened at since or later. Earlier
@@ -141,9 +141,9 @@ func (m *Metrics) selected(e Event) (cards int) {
 	count(&m.Errors, e.Error != "")
 	count(&m.Degraded, len(e.Degraded) > 0)
 	count(&m.OverTarget, e.TookUS > TargetUS)
-	if e.Injected && e.Dump > 0 {
+	if e.Injected && e.AllToolTokens > 0 {
 		m.Savings.Turns++
-		m.Savings.Dump += e.Dump
+		m.Savings.AllToolTokens += e.AllToolTokens
 		m.Savings.Sent += e.sent()
 	}
 	return cards
@@ -197,8 +197,8 @@ func (m *Metrics) rates() {
 	m.Accuracy = ratio(m.SelectedUsed, m.Selections)
 	m.WasteRate = ratio(m.Wasted, m.Shown)
 	m.Texts.Rate = ratio(m.Texts.Used, m.Texts.Judged)
-	m.Savings.Saved = m.Savings.Dump - m.Savings.Sent
-	m.Savings.Rate = ratio(m.Savings.Saved, m.Savings.Dump)
+	m.Savings.Saved = m.Savings.AllToolTokens - m.Savings.Sent
+	m.Savings.Rate = ratio(m.Savings.Saved, m.Savings.AllToolTokens)
 }
 
 func count(n *int, yes bool) {

@@ -33,9 +33,9 @@ func TestMetrics(t *testing.T) {
 	monitor := selection("s3", card("card-a", 200))
 	monitor.Mode, monitor.Injected, monitor.TookUS = Monitor, false, 100
 	forced := selection("s4", Item{ID: "card-b", Tier: TierCard, Score: 1, Tokens: 80, Forced: true, Names: []capability.ID{"tool:named"}})
-	forced.TookUS, forced.Dump = 90, 50
+	forced.TookUS, forced.AllToolTokens = 90, 50
 	first := selection("s1", Item{ID: "tool:m", Tier: TierMap}, card("card-a", 300), brief("tool:x", 20), brief("tool:y", 30))
-	first.TookUS, first.Dump, first.Cut = 80, 10_000, 2
+	first.TookUS, first.AllToolTokens, first.Cut = 80, 10_000, 2
 	first.Tokens.Total += 150 // the map
 	withheld := selection("s1", Item{ID: "card-a", Tier: TierCard, Tokens: 300, Held: true, Names: []capability.ID{"tool:named"}}, brief("tool:x", 20))
 	withheld.TookUS = 70
@@ -71,7 +71,7 @@ func TestMetrics(t *testing.T) {
 		Texts:    Texts{Sent: 3, Judged: 3, Used: 1, Rate: 1. / 3},
 		Searched: 3, Misses: 1, NothingFound: 1, UsedBySearch: 1, UsedUnshown: 1,
 		Described: 1, Calls: 7, FailedCalls: 1, CutFromEvents: 2,
-		Savings: Savings{Turns: 2, Dump: 10_050, Sent: 580, Saved: 9470, Rate: 9470. / 10_050},
+		Savings: Savings{Turns: 2, AllToolTokens: 10_050, Sent: 580, Saved: 9470, Rate: 9470. / 10_050},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Summarise, -want +got:\n%s", diff)
@@ -198,7 +198,7 @@ func TestQuantile(t *testing.T) {
 // TestSavingsMayBeNegative: a small catalog is cheaper to show whole.
 func TestSavingsMayBeNegative(t *testing.T) {
 	e := selection("s", brief("tool:a", 300))
-	e.Dump = 100
+	e.AllToolTokens = 100
 	if got := Summarise(of(e), time.Time{}).Savings; got.Saved != -200 || got.Rate != -2 {
 		t.Errorf("Savings = %+v, want −200 tokens", got)
 	}

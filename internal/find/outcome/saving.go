@@ -57,10 +57,10 @@ func (m *pricing) looks(e *Event) int {
 // warmed notes that a provider would have all schemas in its cache when a turn
 // ends, and reports whether it had them when the turn began.
 func (m *pricing) warmed(e *Event) (before bool) {
-	if e.Dump <= 0 || e.Requests <= 0 {
+	if e.AllToolTokens <= 0 || e.Requests <= 0 {
 		return false
 	}
-	k := schemas{e.Tenant, e.Model, e.Dump}
+	k := schemas{e.Tenant, e.Model, e.AllToolTokens}
 	last, ok := m.warm[k]
 	if e.Time.After(last) {
 		m.warm[k] = e.Time
@@ -91,10 +91,10 @@ func (m *pricing) lookup(model string) priced {
 func (m *pricing) fits(e *Event) int {
 	window := m.lookup(e.Model).Window
 	if window <= 0 {
-		return e.Dump
+		return e.AllToolTokens
 	}
 	rest := max(0, e.Usage.Input/e.Requests-e.Shown)
-	return max(0, min(e.Dump, window-rest))
+	return max(0, min(e.AllToolTokens, window-rest))
 }
 
 // used returns the prices of the models that were asked about.

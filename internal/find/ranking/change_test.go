@@ -63,14 +63,14 @@ func TestChangeIsAsBuild(t *testing.T) {
 		same(t, changed, built)
 
 		before := indextest.Give(t, s, of)
-		anew, to := before.Anew()
+		anew, to := before.Rebuilt()
 		same(t, NewView(Part{Segment: anew}), built)
 		if v := NewView(Part{Segment: anew}); v.Len() != anew.Len() || anew.Len() != built.Len() || len(to) != before.Len() {
-			t.Fatalf("Anew has %d slots, %d of them in use, want %d", anew.Len(), v.Len(), built.Len())
+			t.Fatalf("Rebuilt has %d slots, %d of them in use, want %d", anew.Len(), v.Len(), built.Len())
 		}
 		for slot, moved := range to {
 			if c := before.At(slot); (c == nil) != (moved < 0) || c != nil && anew.At(int(moved)) != c {
-				t.Fatalf("Anew says that slot %d is now slot %d, which has something else", slot, moved)
+				t.Fatalf("Rebuilt says that slot %d is now slot %d, which has something else", slot, moved)
 			}
 		}
 	})

@@ -157,8 +157,8 @@ func (x *Index) changed(entries []*catalog.Entry) *Index {
 	for i, j := range where {
 		next.slots[j] = int32(slots[i])
 	}
-	if segment.Worn() {
-		rebuilt, to := segment.Anew()
+	if segment.Fragmented() {
+		rebuilt, to := segment.Rebuilt()
 		for j, slot := range next.slots {
 			next.slots[j] = to[slot]
 		}

@@ -419,8 +419,8 @@ func TestIndexDoesNotWear(t *testing.T) {
 	for n := range 60 {
 		s := c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(stays), described("news", "Tells"+words(n)))})
 		segment := ranking.IndexOf(s).Segment
-		if segment.Worn() {
-			t.Fatalf("after %d changes the index is worn", n)
+		if segment.Fragmented() {
+			t.Fatalf("after %d changes the index is fragmented", n)
 		}
 		if err := agree(s); err != nil {
 			t.Fatal(err)

@@ -6,9 +6,9 @@ import "fmt"
 type batch struct {
 	lines []byte
 	count int
-	asked int     // of callers: without the one about a gap
-	gap   *gap    // told by its first line; nil: none
-	end   footing // after all its lines, when it is taken
+	asked int           // of callers: without the one about a gap
+	gap   *gap          // told by its first line; nil: none
+	end   chainPosition // after all its lines, when it is taken
 	views []viewLine
 	done  chan struct{} // closed when err is set
 	err   error

@@ -63,20 +63,20 @@ type Log struct {
 	full   chan struct{} // as many wait as the writer expects
 	exited chan struct{}
 
-	mu       sync.Mutex
-	pending  *batch
-	want     int      // the writer waits for so many records; 0: it does not wait
-	spare    [][]byte // buffers for the next batches: one waits while another is written
-	closing  bool
-	failure  error     // why nothing is acknowledged
-	poisoned bool      // and nothing will be
-	gap      *gap      // to be told by the next record; nil: none
-	signed   []byte    // newest head, as signed
-	footing            // after all lines, written or waiting
-	last     string    // timestamp of the newest line
-	lastMS   int64     // the same, in milliseconds
-	hash     hash.Hash // SHA-256, used again for every line
-	sum      []byte
+	mu            sync.Mutex
+	pending       *batch
+	want          int      // the writer waits for so many records; 0: it does not wait
+	spare         [][]byte // buffers for the next batches: one waits while another is written
+	closing       bool
+	failure       error     // why nothing is acknowledged
+	poisoned      bool      // and nothing will be
+	gap           *gap      // to be told by the next record; nil: none
+	signed        []byte    // newest head, as signed
+	chainPosition           // after all lines, written or waiting
+	last          string    // timestamp of the newest line
+	lastMS        int64     // the same, in milliseconds
+	hash          hash.Hash // SHA-256, used again for every line
+	sum           []byte
 
 	writer // only the writing goroutine touches it
 }

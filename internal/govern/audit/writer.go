@@ -18,11 +18,11 @@ type writer struct {
 	bytes    int64 // in the segment
 	begun    bool  // readers may have seen something in it, taken back since or not
 	heads    headFile
-	unkept   int     // records since a head went into the history
-	unsynced bool    // the newest head is not durable yet
-	safe     footing // after the last record that is durable and signed
-	torn     bool    // the files may have more than that: mend
-	renew    bool    // the next batch begins a segment
+	unkept   int           // records since a head went into the history
+	unsynced bool          // the newest head is not durable yet
+	safe     chainPosition // after the last record that is durable and signed
+	torn     bool          // the files may have more than that: mend
+	renew    bool          // the next batch begins a segment
 
 	crowd int           // how many were writing at the last commit
 	took  time.Duration // how long it took

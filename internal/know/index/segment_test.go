@@ -40,9 +40,9 @@ func dump(s *Segment) string {
 	return b.String()
 }
 
-// TestWorn: words and slots of what is gone do not pile up for ever, and what
+// TestFragmented: words and slots of what is gone do not pile up for ever, and what
 // stays does not wear.
-func TestWorn(t *testing.T) {
+func TestFragmented(t *testing.T) {
 	list := make([]*capability.Capability, 300)
 	for i := range list {
 		list[i] = indextest.Tool(fmt.Sprintf("tool_%d", i), "does this and that")
@@ -51,18 +51,18 @@ func TestWorn(t *testing.T) {
 	for range 3000 {
 		s, _ = s.Change([]*capability.Capability{indextest.Tool("tool_7", "does this and that")}, []int{7})
 	}
-	if s.Worn() {
+	if s.Fragmented() {
 		t.Errorf("a segment is worn by the same words: %d of %d", s.size(), s.made)
 	}
 	changes, most := 0, 0
 	for n := range 6000 {
 		fresh := strings.Map(func(r rune) rune { return 'a' + r - '0' }, fmt.Sprint(1_000_000+n)) // a word that nobody ever had
 		s, _ = s.Change([]*capability.Capability{indextest.Tool("tool_7", "does "+fresh)}, []int{7})
-		if s.Worn() {
-			s, _ = s.Anew()
+		if s.Fragmented() {
+			s, _ = s.Rebuilt()
 			changes++
-			if s.Worn() || s.size() > 2000 {
-				t.Fatalf("after Anew its size is %d, worn: %v", s.size(), s.Worn())
+			if s.Fragmented() || s.size() > 2000 {
+				t.Fatalf("after Rebuilt its size is %d, fragmented: %v", s.size(), s.Fragmented())
 			}
 		}
 		most = max(most, s.size())
@@ -74,7 +74,7 @@ func TestWorn(t *testing.T) {
 	for slot := range 200 {
 		gone = append(gone, slot)
 	}
-	if s, _ = s.Change(nil, gone); !s.Worn() {
+	if s, _ = s.Change(nil, gone); !s.Fragmented() {
 		t.Errorf("%d of %d slots are free, and it is not worn", len(s.free), s.Len())
 	}
 }

@@ -21,8 +21,8 @@ type Config struct {
 	Info   wire.Info    // of the description
 	Log    *slog.Logger // nil: nothing is logged
 
-	// Told, when not nil, is told of every request that was answered.
-	Told func(route *wire.Route, status int, took time.Duration)
+	// Answered, when not nil, is told of every request that was answered.
+	Answered func(route *wire.Route, status int, took time.Duration)
 }
 
 // New makes the handler for all paths. Who may ask is decided before it.
@@ -43,7 +43,7 @@ func New(cfg Config) (auth.Handler, error) {
 		return nil, err
 	}
 	mux := wire.NewMux(cfg.Log, other, routes...)
-	mux.Told = cfg.Told
+	mux.Answered = cfg.Answered
 	if cfg.MCP == nil {
 		return mux, nil
 	}

@@ -139,7 +139,7 @@ func (m *Meters) Turn() (end func()) {
 }
 
 // Outcome counts what was found, called, refused and said. It is for
-// door.Recorder.Told.
+// door.Recorder.OnEvent.
 func (m *Meters) Outcome(e outcome.Event) {
 	took := time.Duration(e.TookUS) * time.Microsecond
 	switch e.Kind {
@@ -169,9 +169,9 @@ func (m *Meters) ended(e outcome.Event) {
 	m.tokens.Add(float64(u.CachedWrite), "cached_write")
 	m.tokens.Add(float64(u.Output), "output")
 	m.cost.Add(e.Cost)
-	if e.Dump > 0 {
+	if e.AllToolTokens > 0 {
 		m.shown.Add(float64(e.Shown*e.Requests), "shown")
-		m.shown.Add(float64(e.Dump*e.Requests), "all")
+		m.shown.Add(float64(e.AllToolTokens*e.Requests), "all")
 	}
 }
 

@@ -294,7 +294,7 @@ func TestMeters(t *testing.T) {
 		{Kind: outcome.Selected, TookUS: 80},
 		{Kind: outcome.Used, TookUS: 1_500_000}, {Kind: outcome.Failed, TookUS: 10},
 		{Kind: outcome.Refused, Rule: "intents.read.write"}, {Kind: outcome.Refused},
-		{Kind: outcome.Ended, End: "answer", Requests: 2, TookUS: 4_000_000, Cost: 0.25, Shown: 10, Dump: 100, Usage: outcome.Usage{Input: 100, Output: 5, CachedRead: 60, CachedWrite: 30}},
+		{Kind: outcome.Ended, End: "answer", Requests: 2, TookUS: 4_000_000, Cost: 0.25, Shown: 10, AllToolTokens: 100, Usage: outcome.Usage{Input: 100, Output: 5, CachedRead: 60, CachedWrite: 30}},
 		{Kind: outcome.Searched},
 	} {
 		m.Outcome(e)

@@ -55,7 +55,7 @@ func New(d *door.Door, count, tools tokenizer.Counter) *Accountant {
 // An aborted turn has an account too, so Of goes on after the end of ctx.
 func (a *Accountant) Of(ctx context.Context, t Turn) event.Account {
 	out := event.Account{Tenant: t.Principal.Tenant, Model: t.Model}
-	out.Dump = a.door.AwaitDump(context.WithoutCancel(ctx), t.View)
+	out.AllToolTokens = a.door.AwaitAllToolTokens(context.WithoutCancel(ctx), t.View)
 	for i := range t.Live {
 		e := &t.Live[i]
 		n := 0

@@ -18,11 +18,11 @@ import (
 
 // AddInput is what a turn found.
 type AddInput struct {
-	Rung   model.Rung
-	Found  door.Found
-	Offers []Offer // of what was found, best first
-	Live   Live
-	News   string // of the catalog since the last turn, ready to be shown; empty: none
+	Delivery model.DeliveryMode
+	Found    door.Found
+	Offers   []Offer // of what was found, best first
+	Live     Live
+	News     string // of the catalog since the last turn, ready to be shown; empty: none
 
 	// NewsMarks are the marks of the entries that News mentions.
 	NewsMarks map[capability.ID]string
@@ -31,34 +31,34 @@ type AddInput struct {
 	Core []Offer
 	Last []llm.Tool
 
-	Pressed bool              // the window is nearly full: fewer tools
-	Count   tokenizer.Counter // nil: exact
+	NearlyFull bool              // the window is nearly full: fewer tools
+	Count      tokenizer.Counter // nil: exact
 }
 
 // The most tools that a turn gives, and that with the window nearly full.
 const (
-	most    = 8
-	pressed = 6
+	maxTools           = 8
+	maxToolsNearlyFull = 6
 )
 
-// look is what a request costs by which a model reads what it has only a line
+// describeCost is what a request costs by which a model reads what it has only a line
 // of, in tokens that are carried for half a session. Something is given whole
 // where that costs less than not having it, by the probability that it is what
 // was asked for. (That probability is of one tool; a message may want two.)
-const look = 1000
+const describeCost = 1000
 
 // worth reports whether something of so many tokens is given whole.
-func worth(score float64, tokens int) bool { return score*look >= (1-score)*float64(tokens) }
+func worth(score float64, tokens int) bool { return score*describeCost >= (1-score)*float64(tokens) }
 
-// heavy is how many tokens a tool may take more than the text about it. Some
+// maxToolOverhead is how many tokens a tool may take more than the text about it. Some
 // schemas are as long as a book; they are called through the bridge.
-const heavy = 600
+const maxToolOverhead = 600
 
 // searched is how many capabilities the answer to one search makes tools.
 const searched = 2
 
-// book is how many tokens a tool may take in the answer to a search.
-const book = 2000
+// maxSearchedToolTokens is how many tokens a tool may take in the answer to a search.
+const maxSearchedToolTokens = 2000
 
 // A mark says of a capability what is live of it: how much, and the hash of
 // that. What is live in full needs no line, and what changed is shown again.
@@ -102,13 +102,13 @@ func Add(in AddInput) (session.Entry, bool) {
 	}
 	switch {
 	case !in.Found.Rollout.Inject:
-	case in.Rung == model.PerTurn:
+	case in.Delivery == model.PerTurn:
 		a.paragraph(in.Found.Prompt())
-	case in.Rung == model.Whole: // the list has everything except what was added since
+	case in.Delivery == model.Whole: // the list has everything except what was added since
 		a.lines()
 		a.cards()
 	default:
-		if in.Rung == model.Inline {
+		if in.Delivery == model.Inline {
 			a.tools()
 		}
 		a.texts()
@@ -151,12 +151,12 @@ func (a *adder) tools() {
 }
 
 // full reports whether a text is to be given whole. What is no tool always is,
-// as it was found; on the rung search tools never are.
+// as it was found; on the delivery mode search tools never are.
 func (in *AddInput) full(p door.Piece) bool {
 	if !slices.ContainsFunc(in.Offers, func(o Offer) bool { return o.ID == p.ID }) {
 		return true
 	}
-	return in.Rung != model.Search && worth(p.Score, p.Tokens)
+	return in.Delivery != model.Search && worth(p.Score, p.Tokens)
 }
 
 // asTool reports whether a capability is to be given as a tool.
@@ -171,15 +171,15 @@ func (in *AddInput) asTool(id capability.ID) bool {
 			tokens += o.tokens(counter(in.Count))
 		}
 	}
-	return tokens <= p.Tokens+heavy && worth(p.Score, tokens)
+	return tokens <= p.Tokens+maxToolOverhead && worth(p.Score, tokens)
 }
 
 // given are the offers that are not live and wanted, as many as a turn may give.
 // A capability's actions are given together or not at all.
 func given(in AddInput, want func(capability.ID) bool) []Offer {
-	limit := most
-	if in.Pressed {
-		limit = pressed
+	limit := maxTools
+	if in.NearlyFull {
+		limit = maxToolsNearlyFull
 	}
 	return fresh(in.Offers, in.Live, limit, want)
 }
@@ -219,7 +219,7 @@ func (a *adder) texts() {
 	}
 	a.lines()
 	if a.text.Len() == 0 && len(fulls) > 0 {
-		a.text.WriteString(heading(a.in.Rung))
+		a.text.WriteString(heading(a.in.Delivery))
 	}
 	for _, text := range fulls {
 		a.paragraph(text)
@@ -236,7 +236,7 @@ func (a *adder) lines() {
 		}
 	}
 	if lines != "" {
-		a.text.WriteString(heading(a.in.Rung) + lines)
+		a.text.WriteString(heading(a.in.Delivery) + lines)
 	}
 }
 
@@ -267,7 +267,7 @@ func (a *adder) new(id capability.ID, mark, text string) bool {
 }
 
 // heading says what lines and texts are for.
-func heading(r model.Rung) string {
+func heading(r model.DeliveryMode) string {
 	switch r {
 	case model.Search:
 		return "Found, for describe_capability:"
@@ -321,14 +321,14 @@ func tokensOf(blocks []llm.Block, count tokenizer.Counter) (n int) {
 	return n
 }
 
-// Prefix returns the new prefix of a turn, on the rungs that change it: extend
+// Prefix returns the new prefix of a turn, on the delivery modes that change it: extend
 // puts new tools at the end, where they stay, and per_turn lists Core, those of
 // the turn and Last alone. On whole a tool that came since the session began is
 // put at the end when it is found. It is false where the prefix stays as it is. The
 // entry goes before the turn's message, and its Text says why the cache is
 // lost.
 func Prefix(in AddInput) (session.Entry, bool) {
-	e := session.Entry{Kind: session.Prefix, System: in.Live.System, Text: "toolDelivery " + string(in.Rung)}
+	e := session.Entry{Kind: session.Prefix, System: in.Live.System, Text: "toolDelivery " + string(in.Delivery)}
 	listed := func(id capability.ID) bool {
 		is := func(p door.Piece) bool { return p.ID == id }
 		return slices.ContainsFunc(in.Found.Fulls, is) || slices.ContainsFunc(in.Found.Briefs, is)
@@ -336,9 +336,9 @@ func Prefix(in AddInput) (session.Entry, bool) {
 	switch {
 	case !in.Found.Rollout.Inject:
 		return session.Entry{}, false
-	case in.Rung == model.Extend || in.Rung == model.Whole: // of whole: what came after it began
+	case in.Delivery == model.Extend || in.Delivery == model.Whole: // of whole: what came after it began
 		want := in.asTool
-		if in.Rung == model.Whole {
+		if in.Delivery == model.Whole {
 			want = listed // there may be no other way to call it
 		}
 		offers := given(in, want)
@@ -355,10 +355,10 @@ func Prefix(in AddInput) (session.Entry, bool) {
 			e.Tools, e.Offers = append(e.Tools, offers[i].tool()), append(e.Offers, offers[i].entry())
 		}
 		return e, true
-	case in.Rung == model.PerTurn:
-		limit := most
-		if in.Pressed {
-			limit = pressed
+	case in.Delivery == model.PerTurn:
+		limit := maxTools
+		if in.NearlyFull {
+			limit = maxToolsNearlyFull
 		}
 		core := slices.Clip(in.Core)
 		offers := fresh(in.Offers, Live{}, limit, func(id capability.ID) bool {
@@ -374,16 +374,16 @@ func Prefix(in AddInput) (session.Entry, bool) {
 }
 
 // Searched returns what the model's own search adds: a block of the tools found
-// that are not live, and which capabilities these are. On the rung search it
+// that are not live, and which capabilities these are. On the delivery mode search it
 // belongs into the result of the search; on inline beside the results, at the
 // end of their message. On all others there is none. See also [Instead].
-func Searched(rung model.Rung, offers []Offer, live Live) ([]llm.Block, []session.Offer) {
-	if rung != model.Search && rung != model.Inline {
+func Searched(delivery model.DeliveryMode, offers []Offer, live Live) ([]llm.Block, []session.Offer) {
+	if delivery != model.Search && delivery != model.Inline {
 		return nil, nil
 	}
 	var first []capability.ID
 	light := func(id capability.ID) bool {
-		if len(first) == searched || slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == id && o.tokens(tokenizer.Count) > book }) {
+		if len(first) == searched || slices.ContainsFunc(offers, func(o Offer) bool { return o.ID == id && o.tokens(tokenizer.Count) > maxSearchedToolTokens }) {
 			return false
 		}
 		first = append(first, id)
@@ -391,7 +391,7 @@ func Searched(rung model.Rung, offers []Offer, live Live) ([]llm.Block, []sessio
 	}
 	var block llm.Block
 	var entries []session.Offer
-	for _, o := range fresh(offers, live, most, light) {
+	for _, o := range fresh(offers, live, maxTools, light) {
 		block.Tools, entries = append(block.Tools, o.tool()), append(entries, o.entry())
 	}
 	if len(entries) == 0 {

@@ -68,36 +68,36 @@ func TestAddByRung(t *testing.T) {
 	in := AddInput{Found: found(map[string]float64{"a": 0.9, "b": 0.05}, "c"), Offers: []Offer{offer("a", 120), offer("b", 120), offer("c", 120)}}
 	lines := "\n- b: Does b. Params: a\n- c: Does c. Params: a"
 	tests := []struct {
-		rung  model.Rung
-		text  string
-		tools []string
+		delivery model.DeliveryMode
+		text     string
+		tools    []string
 	}{
 		{model.Inline, "Found, for invoke_capability:" + lines, []string{"a"}},
 		{model.Search, "Found, for describe_capability:\n- a: Does a. Params: a" + lines, nil},
 		{model.Bridge, "Found, for invoke_capability:" + lines + "\n\na\n# a\n\nAll about a", nil},
 	}
 	for _, tt := range tests {
-		in.Rung = tt.rung
+		in.Delivery = tt.delivery
 		e, ok := Add(in)
 		if !ok || e.Kind != session.Added || text(e) != tt.text || !slices.Equal(toolsOf(e.Blocks), tt.tools) {
-			t.Errorf("%s: Add = %v, %q, tools %v; want %q and %v", tt.rung, ok, text(e), toolsOf(e.Blocks), tt.text, tt.tools)
+			t.Errorf("%s: Add = %v, %q, tools %v; want %q and %v", tt.delivery, ok, text(e), toolsOf(e.Blocks), tt.text, tt.tools)
 		}
 		if e.Tokens == 0 {
-			t.Errorf("%s: the entry has no price", tt.rung)
+			t.Errorf("%s: the entry has no price", tt.delivery)
 		}
 		live := LiveOf([]session.Entry{e})
 		for _, name := range []string{"a", "b", "c"} {
 			if o, ok := live.Resolve(name); !ok || o.ID != capability.ID("tool:"+name) {
-				t.Errorf("%s: Resolve(%q) = %v, %v", tt.rung, name, o, ok)
+				t.Errorf("%s: Resolve(%q) = %v, %v", tt.delivery, name, o, ok)
 			}
 		}
-		if _, tool := live.Tools["a"]; tool != (tt.rung == model.Inline) {
-			t.Errorf("%s: a is a tool: %v", tt.rung, tool)
+		if _, tool := live.Tools["a"]; tool != (tt.delivery == model.Inline) {
+			t.Errorf("%s: a is a tool: %v", tt.delivery, tool)
 		}
 		again := in
 		again.Live = live
 		if e, ok := Add(again); ok {
-			t.Errorf("%s: Add of what is live = %q, %v; want nothing", tt.rung, text(e), toolsOf(e.Blocks))
+			t.Errorf("%s: Add of what is live = %q, %v; want nothing", tt.delivery, text(e), toolsOf(e.Blocks))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestAddByRung(t *testing.T) {
 // TestAddKeepsItsBounds: the rollout, heavy tools, eight tools or six (S4.U05),
 // news, what changed, and per_turn, which repeats everything.
 func TestAddKeepsItsBounds(t *testing.T) {
-	in := AddInput{Rung: model.Inline, Found: found(map[string]float64{"a": 0.9}), Offers: []Offer{offer("a", 100)}, News: "New: x"}
+	in := AddInput{Delivery: model.Inline, Found: found(map[string]float64{"a": 0.9}), Offers: []Offer{offer("a", 100)}, News: "New: x"}
 	held := in
 	held.Found.Rollout.Inject = false
 	if e, ok := Add(held); !ok || text(e) != "New: x" || len(e.Offers) != 0 {
@@ -118,7 +118,7 @@ func TestAddKeepsItsBounds(t *testing.T) {
 	}
 	e, _ := Add(in)
 	changed := in
-	changed.Rung, changed.News = model.Bridge, ""
+	changed.Delivery, changed.News = model.Bridge, ""
 	changed.Live = Live{Shown: map[capability.ID]string{"tool:a": "full:old"}}
 	if c, ok := Add(changed); !ok || !strings.Contains(text(c), "All about a") {
 		t.Errorf("what changed: Add = %v, %q; want it shown again", ok, text(c))
@@ -129,21 +129,21 @@ func TestAddKeepsItsBounds(t *testing.T) {
 		t.Errorf("what is a tool: Add = %q; want nothing", text(c))
 	}
 	all := map[string]float64{}
-	many := AddInput{Rung: model.Inline}
+	many := AddInput{Delivery: model.Inline}
 	for _, name := range strings.Split("abcdefghij", "") {
 		all[name] = 0.99
 		many.Offers = append(many.Offers, offer(name, 100))
 	}
 	many.Found = found(all)
 	for pressed, want := range map[bool]int{false: 8, true: 6} {
-		many.Pressed = pressed
+		many.NearlyFull = pressed
 		if e, _ := Add(many); len(toolsOf(e.Blocks)) != want {
 			t.Errorf("pressed %v: %d tools, want %d", pressed, len(toolsOf(e.Blocks)), want)
 		}
 	}
 	skill := in
 	skill.Found, skill.Offers, skill.News = found(map[string]float64{"a": 0.1}), nil, ""
-	skill.Rung = model.Whole
+	skill.Delivery = model.Whole
 	if e, _ := Add(skill); text(e) != "Since this conversation began there is also, for describe_capability:\n- tool:a: Does a. Params: a" {
 		t.Errorf("whole: what came since the list: Add = %q; want one line", text(e))
 	}
@@ -152,14 +152,14 @@ func TestAddKeepsItsBounds(t *testing.T) {
 		t.Errorf("whole: what the list has: Add = %q; want nothing beside the list", text(e))
 	}
 	skill.Live = Live{}
-	for _, rung := range []model.Rung{model.Inline, model.Search, model.Bridge} {
-		skill.Rung = rung
+	for _, delivery := range []model.DeliveryMode{model.Inline, model.Search, model.Bridge} {
+		skill.Delivery = delivery
 		if e, _ := Add(skill); !strings.Contains(text(e), "tool:a\n# a\n\nAll about a") {
-			t.Errorf("%s: what is no tool: Add = %q; want all of its text under its id", rung, text(e))
+			t.Errorf("%s: what is no tool: Add = %q; want all of its text under its id", delivery, text(e))
 		}
 	}
 	literal := in
-	literal.Rung, literal.News, literal.Live = model.PerTurn, "", LiveOf([]session.Entry{e})
+	literal.Delivery, literal.News, literal.Live = model.PerTurn, "", LiveOf([]session.Entry{e})
 	if e, ok := Add(literal); !ok || text(e) != literal.Found.Prompt() {
 		t.Errorf("per_turn: Add = %v, %q; want all of %q", ok, text(e), literal.Found.Prompt())
 	}
@@ -169,17 +169,17 @@ func TestAddKeepsItsBounds(t *testing.T) {
 // changed and the same input gives the same bytes (C20, K0.01).
 func TestAddIsAppendOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rung := rapid.SampledFrom([]model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend}).Draw(t, "rung")
+		delivery := rapid.SampledFrom([]model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend}).Draw(t, "rung")
 		var offers []Offer
 		for _, name := range strings.Split("abcdefghij", "") {
 			offers = append(offers, offer(name, rapid.IntRange(20, 2000).Draw(t, "tokens")))
 		}
-		plan := Begin(PlanInput{Want: rung, Row: model.Row{Rungs: []model.Rung{model.Inline, model.Search}}, All: offers, Last: own()})
+		plan := Begin(PlanInput{Want: delivery, Row: model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}, All: offers, Last: own()})
 		entries := []session.Entry{{Kind: session.Prefix, Tools: plan.Tools, Offers: plan.Offers}}
 		count := map[string]int{}
 		for range rapid.IntRange(1, 6).Draw(t, "turns") {
 			full := rapid.MapOfN(rapid.SampledFrom(strings.Split("abcdefghij", "")), rapid.Float64Range(0, 1), 0, 3).Draw(t, "full")
-			in := AddInput{Rung: rung, Found: found(full, rapid.SampledFrom(strings.Split("abcdefghij", "")).Draw(t, "line")), Offers: offers, Live: LiveOf(entries), Last: own()}
+			in := AddInput{Delivery: delivery, Found: found(full, rapid.SampledFrom(strings.Split("abcdefghij", "")).Draw(t, "line")), Offers: offers, Live: LiveOf(entries), Last: own()}
 			if p, ok := Prefix(in); ok {
 				if old := in.Live.Prefix; len(p.Tools) <= len(old) || !reflect.DeepEqual(p.Tools[:len(old)], old) {
 					t.Fatalf("the prefix became %v, which does not begin with %v", p.Tools, old)
@@ -207,10 +207,10 @@ func TestAddIsAppendOnly(t *testing.T) {
 		}
 		for what, n := range count {
 			if n > 1 {
-				t.Fatalf("%s: %q was given %d times", rung, what, n)
+				t.Fatalf("%s: %q was given %d times", delivery, what, n)
 			}
 		}
-		if rung == model.Whole && len(count) > 0 {
+		if delivery == model.Whole && len(count) > 0 {
 			t.Fatalf("whole: %v was shown besides", count)
 		}
 	})
@@ -229,22 +229,22 @@ func TestPrefixByRung(t *testing.T) {
 		return out
 	}
 	base := append([]string{"core"}, names(last)...)
-	for rung, want := range map[model.Rung][]string{
+	for delivery, want := range map[model.DeliveryMode][]string{
 		model.Extend:  append(slices.Clone(base), "a"),
 		model.Whole:   append(slices.Clone(base), "a", "b"),
 		model.PerTurn: append([]string{"a", "b", "core"}, names(last)...),
 		model.Inline:  nil, model.Search: nil, model.Bridge: nil,
 	} {
-		in.Rung = rung
+		in.Delivery = delivery
 		e, ok := Prefix(in)
 		if ok != (want != nil) || !slices.Equal(names(e.Tools), want) {
-			t.Errorf("%s: Prefix = %v, %v; want %v", rung, names(e.Tools), ok, want)
+			t.Errorf("%s: Prefix = %v, %v; want %v", delivery, names(e.Tools), ok, want)
 		}
 		if ok && (e.System != "s" || e.Kind != session.Prefix || LiveOf([]session.Entry{e}).Tools["core"].ID != "tool:core") {
-			t.Errorf("%s: Prefix = %+v; want what was there kept", rung, e)
+			t.Errorf("%s: Prefix = %+v; want what was there kept", delivery, e)
 		}
 	}
-	in.Rung = model.PerTurn
+	in.Delivery = model.PerTurn
 	e, _ := Prefix(in)
 	in.Live = LiveOf([]session.Entry{e})
 	if _, ok := Prefix(in); ok {
@@ -256,10 +256,10 @@ func TestPrefixByRung(t *testing.T) {
 func TestSearched(t *testing.T) {
 	offers := []Offer{offer("a", 10), offer("book", 9000), offer("b", 10), offer("c", 10)}
 	live := Live{Tools: map[string]session.Offer{"a": {Tool: "a", ID: "tool:a"}}}
-	for _, rung := range []model.Rung{model.Inline, model.Search} {
-		blocks, given := Searched(rung, offers, live)
+	for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
+		blocks, given := Searched(delivery, offers, live)
 		if got := toolsOf(blocks); !slices.Equal(got, []string{"b", "c"}) || len(given) != 2 || given[0].ID != "tool:b" {
-			t.Errorf("%s: Searched = %v, %v; want b and c", rung, got, given)
+			t.Errorf("%s: Searched = %v, %v; want b and c", delivery, got, given)
 		}
 		if text, ok := Instead("tool:b", given); !ok || !strings.Contains(text, ": b") {
 			t.Errorf("Instead = %q, %v", text, ok)
@@ -269,18 +269,18 @@ func TestSearched(t *testing.T) {
 		}
 		result := session.Entry{Kind: session.Results, Offers: given, Blocks: []llm.Block{{Result: &llm.ToolResult{ID: "1", Blocks: blocks}}}}
 		if l := LiveOf([]session.Entry{result}); l.Tools["b"].ID != "tool:b" {
-			t.Errorf("%s: LiveOf = %+v; want b to be a tool", rung, l)
+			t.Errorf("%s: LiveOf = %+v; want b to be a tool", delivery, l)
 		}
 	}
-	for _, rung := range []model.Rung{model.Whole, model.Bridge, model.Extend, model.PerTurn, model.Auto} {
-		if blocks, given := Searched(rung, offers, live); blocks != nil || given != nil {
-			t.Errorf("%s: Searched = %v, want nothing", rung, blocks)
+	for _, delivery := range []model.DeliveryMode{model.Whole, model.Bridge, model.Extend, model.PerTurn, model.Auto} {
+		if blocks, given := Searched(delivery, offers, live); blocks != nil || given != nil {
+			t.Errorf("%s: Searched = %v, want nothing", delivery, blocks)
 		}
 	}
 }
 
 func BenchmarkAdd(b *testing.B) {
-	in := AddInput{Rung: model.Inline, Found: found(map[string]float64{"a": 0.9, "b": 0.8}, "c", "d", "e"), Offers: []Offer{offer("a", 120), offer("b", 120), offer("c", 120)}}
+	in := AddInput{Delivery: model.Inline, Found: found(map[string]float64{"a": 0.9, "b": 0.8}, "c", "d", "e"), Offers: []Offer{offer("a", 120), offer("b", 120), offer("c", 120)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		Add(in)

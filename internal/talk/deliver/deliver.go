@@ -1,11 +1,11 @@
 // Package deliver makes found capabilities callable without breaking what a
 // provider has cached of a conversation. What was sent stays as it was sent;
-// only what is new is added, and how that is done is a rung of a ladder (see
-// [model.Rung]).
+// only what is new is added, and how that is done is a delivery mode of a ladder (see
+// [model.DeliveryMode]).
 //
-// [Begin] chooses the rung and the prefix of a session, [Add] says what a turn
+// [Begin] chooses the delivery mode and the prefix of a session, [Add] says what a turn
 // adds to it, [Searched] what the model's own search adds, and [Prefix] is the
-// new prefix on the rungs that change it. All functions are pure: the same
+// new prefix on the delivery modes that change it. All functions are pure: the same
 // input returns the same bytes.
 package deliver
 

@@ -37,14 +37,14 @@ const (
 	toolSize  = 250
 )
 
-// cheapest chooses among the rungs that a model has by what a usual session
+// cheapest chooses among the delivery modes that a model has by what a usual session
 // would cost with each.
-func cheapest(in PlanInput) (model.Rung, string) {
+func cheapest(in PlanInput) (model.DeliveryMode, string) {
 	e := newEstimate(in)
-	rungs := []model.Rung{model.Bridge}
-	for _, r := range []model.Rung{model.Search, model.Inline} {
+	modes := []model.DeliveryMode{model.Bridge}
+	for _, r := range []model.DeliveryMode{model.Search, model.Inline} {
 		if Lower(in.Refused, in.Row, r) == r {
-			rungs = append(rungs, r)
+			modes = append(modes, r)
 		}
 	}
 	fits := "too many to be shown whole"
@@ -54,17 +54,17 @@ func cheapest(in PlanInput) (model.Rung, string) {
 		case window > 0 && e.total+in.List.Tokens > window/2:
 			fits += " do not fit into a window of " + fmt.Sprint(window)
 		default:
-			rungs = append(rungs, model.Whole)
+			modes = append(modes, model.Whole)
 		}
 	}
 	least := math.Inf(1)
-	var best model.Rung
+	var best model.DeliveryMode
 	var all []string
-	for i := len(rungs) - 1; i >= 0; i-- { // of equals the one that a model knows best
-		cost := e.cost(rungs[i])
-		all = append(all, string(rungs[i])+" "+e.money(cost))
+	for i := len(modes) - 1; i >= 0; i-- { // of equals the one that a model knows best
+		cost := e.cost(modes[i])
+		all = append(all, string(modes[i])+" "+e.money(cost))
 		if cost < least {
-			best, least = rungs[i], cost
+			best, least = modes[i], cost
 		}
 	}
 	return best, fmt.Sprintf("auto: %s; %s; %d turns would cost %s", best, fits, e.turns, strings.Join(all, ", "))
@@ -118,14 +118,14 @@ func newEstimate(in PlanInput) *estimate {
 	return e
 }
 
-// A way is what a rung does to a session: tokens before it, tokens that a new
+// A way is what a delivery mode does to a session: tokens before it, tokens that a new
 // tool adds, requests more for one and what their answers hold, and tokens that
 // each turn and each call have more.
 type way struct {
 	prefix, tool, requests, answer, turn, call float64
 }
 
-func (e *estimate) way(r model.Rung) way {
+func (e *estimate) way(r model.DeliveryMode) way {
 	ken := e.own + mapTokens
 	switch r {
 	case model.Whole:
@@ -140,7 +140,7 @@ func (e *estimate) way(r model.Rung) way {
 
 // cost plays a usual session. Every request finds what the one before it sent in
 // the cache, if that is enough to be kept.
-func (e *estimate) cost(r model.Rung) float64 {
+func (e *estimate) cost(r model.DeliveryMode) float64 {
 	w := e.way(r)
 	size, before, sum, used := systemTokens+w.prefix, 0.0, 0.0, 0.0
 	request := func(output, share float64) {

@@ -14,17 +14,17 @@ import (
 
 // PlanInput is what a session begins with.
 type PlanInput struct {
-	Want model.Rung // empty means [model.Auto]
+	Want model.DeliveryMode // empty means [model.Auto]
 	Row  model.Row
 
-	Core []Offer // in the prefix whatever the rung
+	Core []Offer // in the prefix whatever the delivery mode
 	All  []Offer // everything that may be called, Core too or not; nil: too much to be shown whole
 
 	// Last stands at the end of the tools, in this order: Ken's own.
 	Last []llm.Tool
 
-	Refused map[model.Rung]bool // what the provider would not take before
-	Count   tokenizer.Counter   // nil: exact
+	Refused map[model.DeliveryMode]bool // what the provider would not take before
+	Count   tokenizer.Counter           // nil: exact
 
 	// List describes everything that is not in All, for a session that gets all
 	// tools. Its text replaces the map. It is empty if the catalog contains
@@ -38,10 +38,10 @@ type PlanInput struct {
 
 // A Plan is how the tools of a session are delivered.
 type Plan struct {
-	Rung   model.Rung
-	Why    string // the choice in one line, with its numbers
-	Tools  []llm.Tool
-	Offers []session.Offer // which of Tools are capabilities
+	Delivery model.DeliveryMode
+	Why      string // the choice in one line, with its numbers
+	Tools    []llm.Tool
+	Offers   []session.Offer // which of Tools are capabilities
 
 	// Map says that the system text needs the map of what there is: not all of
 	// it is in Tools. Otherwise it needs List instead.
@@ -49,22 +49,22 @@ type Plan struct {
 	List door.Others
 }
 
-// Begin plans a session. A rung that was asked for is taken where the model has
+// Begin plans a session. A delivery mode that was asked for is taken where the model has
 // it, else the next lower one.
 func Begin(in PlanInput) Plan {
 	in.Count = counter(in.Count)
 	if in.Want == "" {
 		in.Want = model.Auto
 	}
-	p := Plan{Rung: in.Want}
+	p := Plan{Delivery: in.Want}
 	if in.Want == model.Auto {
-		p.Rung, p.Why = cheapest(in)
+		p.Delivery, p.Why = cheapest(in)
 	} else {
-		p.Rung, p.Why = asked(in)
+		p.Delivery, p.Why = asked(in)
 	}
 	offers, last := in.Core, in.Last
-	p.Map = p.Rung != model.Whole
-	if p.Rung == model.Whole {
+	p.Map = p.Delivery != model.Whole
+	if p.Delivery == model.Whole {
 		p.List = in.List
 		offers, last = in.All, in.last()
 		for _, o := range in.Core {
@@ -79,7 +79,7 @@ func Begin(in PlanInput) Plan {
 
 // last returns the tools of Ken that a session with all tools needs. There is
 // nothing to search for and nothing to call by id. The reading tool stays, so
-// that texts and the reference can be read on every rung.
+// that texts and the reference can be read on every delivery mode.
 func (in *PlanInput) last() []llm.Tool {
 	return slices.DeleteFunc(slices.Clone(in.Last), func(t llm.Tool) bool {
 		return t.Name == capability.ToolDiscover || t.Name == capability.ToolList || t.Name == capability.ToolInvoke
@@ -98,7 +98,7 @@ func prefix(offers []Offer, last []llm.Tool) ([]llm.Tool, []session.Offer) {
 	return append(tools, last...), entries
 }
 
-func asked(in PlanInput) (model.Rung, string) {
+func asked(in PlanInput) (model.DeliveryMode, string) {
 	why := "toolDelivery " + string(in.Want)
 	r := in.Want
 	if r == model.Whole && in.All == nil {
@@ -111,10 +111,10 @@ func asked(in PlanInput) (model.Rung, string) {
 }
 
 // Lower returns r where the model has it and has not refused it, else the next
-// rung below that it has. Bridge, whole, extend and per_turn need nothing of a
+// delivery mode below that it has. Bridge, whole, extend and per_turn need nothing of a
 // model.
-func Lower(refused map[model.Rung]bool, row model.Row, r model.Rung) model.Rung {
-	ladder := []model.Rung{model.Inline, model.Search}
+func Lower(refused map[model.DeliveryMode]bool, row model.Row, r model.DeliveryMode) model.DeliveryMode {
+	ladder := []model.DeliveryMode{model.Inline, model.Search}
 	from := slices.Index(ladder, r)
 	if from < 0 {
 		if r == model.Auto || r == "" {
@@ -123,7 +123,7 @@ func Lower(refused map[model.Rung]bool, row model.Row, r model.Rung) model.Rung 
 		return r
 	}
 	for _, r := range ladder[from:] {
-		if slices.Contains(row.Rungs, r) && !refused[r] {
+		if slices.Contains(row.DeliveryModes, r) && !refused[r] {
 			return r
 		}
 	}

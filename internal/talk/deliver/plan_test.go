@@ -30,20 +30,20 @@ func row(t testing.TB, wire model.Wire, name string) model.Row {
 	return r
 }
 
-// TestBeginAuto: the cheapest rung that the model has, with the numbers.
+// TestBeginAuto: the cheapest delivery mode that the model has, with the numbers.
 func TestBeginAuto(t *testing.T) {
 	claude, gemini, local := row(t, model.Messages, "claude-opus-5-5"), row(t, model.Gemini, "gemini-4-argon"), row(t, model.Chat, "gpt-oss:20b")
 	tests := []struct {
 		name string
 		in   PlanInput
-		want model.Rung
+		want model.DeliveryMode
 		why  string
 	}{
 		{"a few", PlanInput{Row: gemini, All: offers(5, 200)}, model.Whole, "5 tools of 1000 tokens"},
 		{"many", PlanInput{Row: gemini, All: offers(300, 300)}, model.Bridge, "300 tools of 90000 tokens"},
 		{"many and inline", PlanInput{Row: claude, All: offers(300, 300)}, model.Inline, "inline $"},
-		{"inline refused", PlanInput{Row: claude, All: offers(300, 300), Refused: map[model.Rung]bool{model.Inline: true}}, model.Bridge, "bridge $"},
-		{"both refused", PlanInput{Row: claude, All: offers(300, 300), Refused: map[model.Rung]bool{model.Inline: true, model.Search: true}}, model.Bridge, "bridge $"},
+		{"inline refused", PlanInput{Row: claude, All: offers(300, 300), Refused: map[model.DeliveryMode]bool{model.Inline: true}}, model.Bridge, "bridge $"},
+		{"both refused", PlanInput{Row: claude, All: offers(300, 300), Refused: map[model.DeliveryMode]bool{model.Inline: true, model.Search: true}}, model.Bridge, "bridge $"},
 		{"too many to count", PlanInput{Row: claude}, model.Inline, "too many to be shown whole"},
 		{"too large for the window", PlanInput{Row: local, All: offers(20, 4000)}, model.Bridge, "do not fit into a window of 131072"},
 		{"no tools", PlanInput{Row: gemini, All: []Offer{}}, model.Whole, "0 tools of 0 tokens"},
@@ -52,21 +52,21 @@ func TestBeginAuto(t *testing.T) {
 	for _, tt := range tests {
 		tt.in.Last = own()
 		p := Begin(tt.in)
-		if p.Rung != tt.want || !strings.Contains(p.Why, tt.why) || strings.Contains(p.Why, "\n") {
-			t.Errorf("%s: Begin = %s, %q; want %s and %q", tt.name, p.Rung, p.Why, tt.want, tt.why)
+		if p.Delivery != tt.want || !strings.Contains(p.Why, tt.why) || strings.Contains(p.Why, "\n") {
+			t.Errorf("%s: Begin = %s, %q; want %s and %q", tt.name, p.Delivery, p.Why, tt.want, tt.why)
 		}
 	}
 }
 
-// TestBeginAsked: the rung that was asked for, or the next lower that there is.
+// TestBeginAsked: the delivery mode that was asked for, or the next lower that there is.
 func TestBeginAsked(t *testing.T) {
-	both := model.Row{Rungs: []model.Rung{model.Inline, model.Search}}
-	search := model.Row{Rungs: []model.Rung{model.Search}}
+	both := model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}
+	search := model.Row{DeliveryModes: []model.DeliveryMode{model.Search}}
 	tests := []struct {
 		row     model.Row
-		want    model.Rung
-		refused model.Rung
-		got     model.Rung
+		want    model.DeliveryMode
+		refused model.DeliveryMode
+		got     model.DeliveryMode
 	}{
 		{both, model.Inline, "", model.Inline},
 		{both, model.Inline, model.Inline, model.Search},
@@ -81,9 +81,9 @@ func TestBeginAsked(t *testing.T) {
 		{model.Row{}, model.Whole, "", model.Bridge}, // All is not known
 	}
 	for _, tt := range tests {
-		p := Begin(PlanInput{Want: tt.want, Row: tt.row, Refused: map[model.Rung]bool{tt.refused: true}})
-		if p.Rung != tt.got || !strings.Contains(p.Why, "toolDelivery "+string(tt.want)) {
-			t.Errorf("asked for %s with %v, %q refused: %s, %q; want %s", tt.want, tt.row.Rungs, tt.refused, p.Rung, p.Why, tt.got)
+		p := Begin(PlanInput{Want: tt.want, Row: tt.row, Refused: map[model.DeliveryMode]bool{tt.refused: true}})
+		if p.Delivery != tt.got || !strings.Contains(p.Why, "toolDelivery "+string(tt.want)) {
+			t.Errorf("asked for %s with %v, %q refused: %s, %q; want %s", tt.want, tt.row.DeliveryModes, tt.refused, p.Delivery, p.Why, tt.got)
 		}
 	}
 }
@@ -92,20 +92,20 @@ func TestBeginAsked(t *testing.T) {
 // of what comes in; a list of everything has no use for a search.
 func TestBeginTools(t *testing.T) {
 	all, core := offers(20, 50), []Offer{offer("zz", 10), offer("core", 10)}
-	for _, rung := range []model.Rung{model.Whole, model.Bridge} {
-		a := Begin(PlanInput{Want: rung, All: all, Core: core, Last: own()})
+	for _, delivery := range []model.DeliveryMode{model.Whole, model.Bridge} {
+		a := Begin(PlanInput{Want: delivery, All: all, Core: core, Last: own()})
 		backwards := slices.Clone(all)
 		slices.Reverse(backwards)
-		b := Begin(PlanInput{Want: rung, All: backwards, Core: core, Last: own()})
+		b := Begin(PlanInput{Want: delivery, All: backwards, Core: core, Last: own()})
 		if fmt.Sprint(a) != fmt.Sprint(b) {
-			t.Errorf("%s: the order of what comes in shows", rung)
+			t.Errorf("%s: the order of what comes in shows", delivery)
 		}
-		mine := map[model.Rung]int{model.Whole: len(own()) - 2, model.Bridge: len(own())}[rung]
-		if len(a.Tools) != len(a.Offers)+mine || a.Tools[len(a.Tools)-1].Name != "select_active_intent" || a.Map != (rung == model.Bridge) {
-			t.Errorf("%s: %d tools, %d offers, the last is %s", rung, len(a.Tools), len(a.Offers), a.Tools[len(a.Tools)-1].Name)
+		mine := map[model.DeliveryMode]int{model.Whole: len(own()) - 2, model.Bridge: len(own())}[delivery]
+		if len(a.Tools) != len(a.Offers)+mine || a.Tools[len(a.Tools)-1].Name != "select_active_intent" || a.Map != (delivery == model.Bridge) {
+			t.Errorf("%s: %d tools, %d offers, the last is %s", delivery, len(a.Tools), len(a.Offers), a.Tools[len(a.Tools)-1].Name)
 		}
 		if !slices.IsSortedFunc(a.Offers, func(x, y session.Offer) int { return strings.Compare(x.Tool, y.Tool) }) {
-			t.Errorf("%s: %v is not sorted", rung, a.Offers)
+			t.Errorf("%s: %v is not sorted", delivery, a.Offers)
 		}
 	}
 	p := Begin(PlanInput{Want: model.Whole, All: all, Last: own(), List: door.Others{Text: "- skill:x: X"}})

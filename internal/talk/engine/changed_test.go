@@ -75,12 +75,12 @@ func TestMarksAreNoCapabilities(t *testing.T) {
 // again when it changes back.
 func TestChangedToolIsGivenAgain(t *testing.T) {
 	const news = "Tools that have changed since you were given them"
-	for _, rung := range []model.Rung{model.Whole, model.Inline, model.Extend} {
-		t.Run(string(rung), func(t *testing.T) {
+	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Extend} {
+		t.Run(string(delivery), func(t *testing.T) {
 			greet := func(r *rig, schema string) {
 				r.tool("tool:greet", "Greet somebody by name, read a greeting", schema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("Hello") })
 			}
-			r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always }})
+			r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always }})
 			fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 			r.model = fake
 			id := r.session()

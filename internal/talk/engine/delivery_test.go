@@ -29,8 +29,8 @@ func toolNames(tools []llm.Tool) []string {
 	return out
 }
 
-// both is a model that takes tools by every rung.
-var both = model.Row{Rungs: []model.Rung{model.Inline, model.Search}}
+// both is a model that takes tools by every delivery mode.
+var both = model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}
 
 // TestOwnToolsInEveryRung: the tools of the program are native tools of the
 // prefix, before the ones that search, however found ones are delivered; a
@@ -38,10 +38,10 @@ var both = model.Row{Rungs: []model.Rung{model.Inline, model.Search}}
 func TestOwnToolsInEveryRung(t *testing.T) {
 	core := []string{"analyze_response", "analyze_schema", "apply_diff", "list_files", "read_file", "search_files", "shell", "write_to_file"}
 	meta := []string{toolDiscover, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish}
-	for _, rung := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
-		t.Run(string(rung), func(t *testing.T) {
+	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+		t.Run(string(delivery), func(t *testing.T) {
 			r := open(t, setting{
-				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always },
+				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always },
 				tools: func(r *rig) {
 					r.memory.Put(capability.Capability{
 						ID: "tool:theirs/shell", Kind: capability.KindTool, Name: "shell", Category: "sea", Description: "Opens a shell of the sea, with pearls", Effects: reading,
@@ -56,7 +56,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 				done(t, r.say(id, text), event.EndAnswer)
 			}
 			meta := meta
-			if rung == model.Whole { // every tool is in the list: none is searched for, none is called by an id
+			if delivery == model.Whole { // every tool is in the list: none is searched for, none is called by an id
 				meta = slices.DeleteFunc(slices.Clone(meta), func(name string) bool { return name == toolInvoke || name == toolDiscover })
 			}
 			for i, seen := range fake.Requests() {
@@ -65,7 +65,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 				if want := slices.Concat(core, meta); !slices.Equal(kept, want) {
 					t.Errorf("request %d has %q, want %q", i+1, kept, want)
 				}
-				if rung != model.Extend && !slices.Equal(got[len(got)-len(meta):], meta) {
+				if delivery != model.Extend && !slices.Equal(got[len(got)-len(meta):], meta) {
 					t.Errorf("request %d ends with %q, want %q", i+1, got[len(got)-len(meta):], meta)
 				}
 			}
@@ -132,8 +132,8 @@ func TestOnlyTools(t *testing.T) {
 		r.model = fake
 		id := r.session()
 		done(t, r.say(id, "hello"), event.EndAnswer)
-		if asked.Rung != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
-			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Rung, asked.Map)
+		if asked.Delivery != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
+			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Delivery, asked.Map)
 		}
 		for i, seen := range fake.Requests() {
 			names := toolNames(seen.Request.Tools)
@@ -215,9 +215,9 @@ func TestShortNames(t *testing.T) {
 // reading what becomes a tool is answered by its name alone.
 func TestSearchGivesEachToolOnce(t *testing.T) {
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
-		for _, rung := range []model.Rung{model.Inline, model.Search} {
-			t.Run(string(w)+"/"+string(rung), func(t *testing.T) {
-				r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always }})
+		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
+			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
+				r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always }})
 				var last llm.Request
 				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
 					last = s.Request
@@ -245,17 +245,17 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 	}
 }
 
-// TestSearchIsDeclared: in the rung search the wire knows from the first request
+// TestSearchIsDeclared: in the delivery mode search the wire knows from the first request
 // on which tool searches, and in no other.
 func TestSearchIsDeclared(t *testing.T) {
-	for _, rung := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
-		r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always }})
+	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+		r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always }})
 		fake := &llmtest.Fake{Script: llmtest.Replies(answers(call(toolDiscover, `{"query":"greet"}`)), text("Done."))}
 		r.model = fake
 		r.say(r.session(), "hello")
 		for i, seen := range fake.Requests() {
-			if want := map[bool]string{true: toolDiscover}[rung == model.Search]; seen.Request.Search != want {
-				t.Errorf("%s, request %d: Search = %q, want %q", rung, i+1, seen.Request.Search, want)
+			if want := map[bool]string{true: toolDiscover}[delivery == model.Search]; seen.Request.Search != want {
+				t.Errorf("%s, request %d: Search = %q, want %q", delivery, i+1, seen.Request.Search, want)
 			}
 		}
 	}
@@ -391,7 +391,7 @@ func TestAnotherModel(t *testing.T) {
 	if got := given(fake.Requests()[0].Request.Messages); !slices.Contains(got, "thing7") {
 		t.Fatalf("given = %v", got)
 	}
-	r.row.Rungs = nil
+	r.row.DeliveryModes = nil
 	r.say(id, "please do thing number 7 with colours, once more")
 	second := fake.Requests()[1].Request
 	if got := given(second.Messages); len(got) != 0 {

@@ -69,9 +69,9 @@ type Config struct {
 	// it and says how to read the rest.
 	Keep func(ctx context.Context, k Kept) (excerpt string, err error)
 
-	// Fate returns what is kept of an earlier call by its principal, session and
+	// CallStatus returns what is kept of an earlier call by its principal, session and
 	// key; not ok: nothing is. Nil: nothing ever is.
-	Fate func(ctx context.Context, call capability.Call) (f Fate, ok bool, err error)
+	CallStatus func(ctx context.Context, call capability.Call) (f CallStatus, ok bool, err error)
 
 	// Ended is called after every turn, with the time it began. The calls of a
 	// turn are reported by the code that executes them.
@@ -88,9 +88,9 @@ type Config struct {
 // changed meanwhile.
 type Terms struct {
 	Limits   Limits
-	System   int            // the most tokens of the system prompt; zero: 8,000
-	Delivery model.Rung     // empty: auto
-	Fit      prompt.Numbers // Window zero: the model's own
+	System   int                // the most tokens of the system prompt; zero: 8,000
+	Delivery model.DeliveryMode // empty: auto
+	Fit      prompt.Numbers     // Window zero: the model's own
 
 	// Closed ends a turn in which nothing could be found because finding
 	// broke. Otherwise it goes on with what it has.
@@ -122,9 +122,9 @@ type LayerInput struct {
 	Principal capability.Principal
 	Surface   string
 	View      door.View
-	Rung      model.Rung // how tools are delivered
-	Document  string     // AGENTS.md of the catalog
-	Map       string     // the map of the catalog or, if all tools are sent, the list of everything else
+	Delivery  model.DeliveryMode // how tools are delivered
+	Document  string             // AGENTS.md of the catalog
+	Map       string             // the map of the catalog or, if all tools are sent, the list of everything else
 	Intents   IntentRules
 }
 
@@ -151,9 +151,9 @@ type IntentRules struct {
 	Allows func(intent string, e *door.Entry) bool
 }
 
-// A Fate is what is known of a call whose result was not written down. One that
+// A CallStatus is what is known of a call whose result was not written down. One that
 // neither runs nor has ended may have had its effect, or not.
-type Fate struct {
+type CallStatus struct {
 	Effect      string // its name in the trail
 	Began       time.Time
 	Runs, Ended bool

@@ -24,7 +24,7 @@ type verdict struct {
 	calls    bool          // the first entry is an answer with calls
 	last     bool          // the end is written with the entries
 	events   []event.Event // told once the entries are written
-	lower    bool          // the provider refused a rung
+	lower    bool          // the provider refused a delivery mode
 	end      ending
 	err      error // why the turn fails, or why the request is made again
 	next     remedy
@@ -36,7 +36,7 @@ type remedy int
 const (
 	noRemedy     remedy = iota
 	makeRoom            // the provider found the request too long
-	deliverAgain        // the provider refused a rung; tools are given by a lower one
+	deliverAgain        // the provider refused a delivery mode; tools are given by a lower one
 )
 
 // judge decides what an answer comes to: the end of the turn, calls, or a request
@@ -188,27 +188,27 @@ func partial(s setup, p progress, got answer, told string) verdict {
 	return v
 }
 
-// judgeUnsupported takes tools by a lower rung if the provider would not take
+// judgeUnsupported takes tools by a lower delivery mode if the provider would not take
 // one.
 func judgeUnsupported(s setup, p progress, err error) verdict {
 	e, _ := errors.AsType[*llm.Error](err)
-	rung := model.Rung(e.Feature)
-	if rung != model.Inline && rung != model.Search || p.refused[rung] {
+	delivery := model.DeliveryMode(e.Feature)
+	if delivery != model.Inline && delivery != model.Search || p.refused[delivery] {
 		return verdict{progress: p, err: err}
 	}
-	was := p.rung
-	p = p.refuse(rung)
-	p.rung = deliver.Lower(p.refused, s.model.Row, p.rung)
+	was := p.delivery
+	p = p.refuse(delivery)
+	p.delivery = deliver.Lower(p.refused, s.model.Row, p.delivery)
 	p.sent = llm.Request{} // that the prefix is another one is told here
 	v := verdict{
 		progress: p, lower: true, next: deliverAgain,
-		entries: []session.Entry{session.DeliveryRefused{Mode: string(rung), Model: s.model.Name}.Entry()},
+		entries: []session.Entry{session.DeliveryRefused{Mode: string(delivery), Model: s.model.Name}.Entry()},
 		events: []event.Event{event.Notice{
 			Name: "rung",
-			Text: fmt.Sprintf("the provider refused %s for %s; tools are given by %s from now on: %s", rung, s.model.Name, p.rung, untrusted.Line(e.Message, 200)),
+			Text: fmt.Sprintf("the provider refused %s for %s; tools are given by %s from now on: %s", delivery, s.model.Name, p.delivery, untrusted.Line(e.Message, 200)),
 		}},
 	}
-	if was == p.rung {
+	if was == p.delivery {
 		v.next = noRemedy
 	}
 	return v
@@ -247,7 +247,7 @@ func (e *Engine) settle(ctx context.Context, t turn, v verdict) (progress, endin
 	return p, v.end, v.err
 }
 
-// deliverAgain shows by the rung of now what the last one gave in this turn.
+// deliverAgain shows by the delivery mode of now what the last one gave in this turn.
 func (e *Engine) deliverAgain(ctx context.Context, t turn, p progress) error {
 	h := t.log.history()
 	var ids []capability.ID
@@ -258,7 +258,7 @@ func (e *Engine) deliverAgain(ctx context.Context, t turn, p progress) error {
 			}
 		}
 	}
-	added, ok := deliver.Add(deliver.AddInput{Rung: p.rung, Found: p.found, Offers: e.offers(t).Found(ctx, ids, h.known), Live: h.known, Pressed: t.nearlyFull(h), Count: e.cfg.Count})
+	added, ok := deliver.Add(deliver.AddInput{Delivery: p.delivery, Found: p.found, Offers: e.offers(t).Found(ctx, ids, h.known), Live: h.known, NearlyFull: t.nearlyFull(h), Count: e.cfg.Count})
 	if !ok {
 		return nil
 	}

@@ -53,13 +53,13 @@ func TestJudge(t *testing.T) {
 		if c.got.any {
 			c.got.shown = shown("Half")
 		}
-		p := progress{rung: model.Inline, refused: map[model.Rung]bool{}, tally: tally{steps: 1}}
+		p := progress{delivery: model.Inline, refused: map[model.DeliveryMode]bool{}, tally: tally{steps: 1}}
 		s := setup{model: Model{Name: "m", Row: both}}
 		v := judge(c.ctx, s, history{}, 1, p, c.got, c.err)
 		if v.end.reason != c.want.end.reason || v.last != c.want.last || v.calls != c.want.calls || v.next != c.want.next || len(v.entries) != c.n || (v.err != nil) != c.fail {
 			t.Errorf("%s: judge = %+v, want %+v with %d entries", name, v, c.want, c.n)
 		}
-		if before := (progress{rung: model.Inline, refused: map[model.Rung]bool{}, tally: tally{steps: 1}}); !reflect.DeepEqual(p, before) {
+		if before := (progress{delivery: model.Inline, refused: map[model.DeliveryMode]bool{}, tally: tally{steps: 1}}); !reflect.DeepEqual(p, before) {
 			t.Errorf("%s: the progress before is %+v, want it unchanged", name, p)
 		}
 		for _, e := range v.entries {

@@ -352,10 +352,10 @@ func TestInquiry(t *testing.T) {
 }
 
 // TestStepDown: a provider that does not take tools in the middle of a
-// conversation gets them by a lower rung, from then on.
+// conversation gets them by a lower delivery mode, from then on.
 func TestStepDown(t *testing.T) {
 	r := open(t, setting{
-		row:    model.Row{Rungs: []model.Rung{model.Inline, model.Search}},
+		row:    model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}},
 		config: func(c *Config) { c.Terms = Terms{Delivery: model.Inline}.Always },
 		tools: func(r *rig) {
 			for i := range 60 {

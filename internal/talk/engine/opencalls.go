@@ -186,13 +186,13 @@ func (e *Engine) callResult(ctx context.Context, t turn, a *lastAnswer, at, open
 // a text which says that the outcome is unknown.
 func (e *Engine) keptResult(ctx context.Context, t turn, j *pendingCall) llm.Block {
 	c := j.asked
-	var f Fate
+	var f CallStatus
 	var ok bool
 	var err error
-	if e.cfg.Fate != nil && !j.over && j.tool == "" {
+	if e.cfg.CallStatus != nil && !j.over && j.tool == "" {
 		late, cancel := t.log.late() // the turn may be aborted
 		defer cancel()
-		f, ok, err = e.cfg.Fate(late, j.call)
+		f, ok, err = e.cfg.CallStatus(late, j.call)
 	}
 	switch {
 	case err == nil && !ok && j.reads:

@@ -26,7 +26,7 @@ import (
 func (e *Engine) open(ctx context.Context, t turn, p progress) (progress, error) {
 	h := t.log.history()
 	if t.in.Continue && h.prefix.Seq != 0 {
-		p.rung = deliver.Lower(p.refused, t.model.Row, model.Rung(h.prefix.Name))
+		p.delivery = deliver.Lower(p.refused, t.model.Row, model.DeliveryMode(h.prefix.Name))
 		return p, nil
 	}
 	user, err := e.message(ctx, t)
@@ -52,16 +52,16 @@ func (e *Engine) open(ctx context.Context, t turn, p progress) (progress, error)
 		return p, err
 	}
 	t.log.opened = true
-	p.rung, p.found = o.rung, o.found
+	p.delivery, p.found = o.delivery, o.found
 	now := t.log.history()
-	if p.rung == model.PerTurn { // the system text is sent for every message, changed or not
+	if p.delivery == model.PerTurn { // the system text is sent for every message, changed or not
 		entries = append([]session.Entry{now.prefix}, entries...)
 	}
 	sent := deliver.Sent(o.found, entries, h.prefix.Tools, e.tools)
 	for _, text := range pending.Sent(o.found, sent, now.prefix.About) {
 		t.out.degraded(text)
 	}
-	t.out.emit(selected(p.rung, o.found, sent, added, o.plan.Why))
+	t.out.emit(selected(p.delivery, o.found, sent, added, o.plan.Why))
 	return p, nil
 }
 
@@ -80,7 +80,7 @@ func (e *Engine) addedContext(ctx context.Context, t turn, o opening) session.En
 	if o.text != "" {
 		add(llm.Block{Text: o.text}, nil)
 	}
-	if text, list := e.offers(t).Appeared(ctx, o.rung, o.history.known); text != "" {
+	if text, list := e.offers(t).Appeared(ctx, o.delivery, o.history.known); text != "" {
 		marks := map[capability.ID]string{}
 		for _, tool := range list {
 			marks[tool.ID] = "own"
@@ -89,7 +89,7 @@ func (e *Engine) addedContext(ctx context.Context, t turn, o opening) session.En
 		add(llm.Block{Text: text}, marks)
 	}
 	if h := o.history; h.prefix.Seq != 0 { // the turn that begins a session gives the tools as they are
-		if text, marks := e.offers(t).Changed(ctx, o.rung, h.live, h.known); text != "" {
+		if text, marks := e.offers(t).Changed(ctx, o.delivery, h.live, h.known); text != "" {
 			add(llm.Block{Text: text}, marks)
 		}
 	}
@@ -123,8 +123,8 @@ func (e *Engine) environment(t turn, h history) string {
 }
 
 // selected returns the event that tells what was found and what of it was sent.
-func selected(rung model.Rung, found door.Found, sent []door.Sent, added session.Entry, why string) event.Selected {
-	s := event.Selected{Found: found, Rung: rung, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
+func selected(delivery model.DeliveryMode, found door.Found, sent []door.Sent, added session.Entry, why string) event.Selected {
+	s := event.Selected{Found: found, Delivery: delivery, Why: why, Tokens: added.Tokens, Added: make([]capability.ID, 0, len(added.Shown))}
 	for id := range added.Shown {
 		if tool, ok := deliver.Defines(id); ok {
 			s.Added = append(s.Added, tool)
@@ -146,7 +146,7 @@ func selected(rung model.Rung, found door.Found, sent []door.Sent, added session
 	slices.Sort(s.Added)
 	s.Added = slices.Compact(s.Added)
 	if s.Why == "" {
-		s.Why = fmt.Sprintf("%d found, %d new to the model, by %s", len(found.Briefs), len(s.Added), rung)
+		s.Why = fmt.Sprintf("%d found, %d new to the model, by %s", len(found.Briefs), len(s.Added), delivery)
 	}
 	return s
 }
@@ -189,7 +189,7 @@ func (e *Engine) message(ctx context.Context, t turn) (session.Entry, error) {
 
 // news returns the text that tells the model that the catalog is not what its map
 // says any more. The prefix stays as it is.
-func (e *Engine) news(t turn, h history, rung model.Rung, found door.Found) (text string, marks map[capability.ID]string) {
+func (e *Engine) news(t turn, h history, delivery model.DeliveryMode, found door.Found) (text string, marks map[capability.ID]string) {
 	told := h.prefix.Text
 	for i := range h.live {
 		if e := &h.live[i]; e.Kind == session.Added && e.Text != "" {
@@ -199,7 +199,7 @@ func (e *Engine) news(t turn, h history, rung model.Rung, found door.Found) (tex
 	if found.Map == "" || told == "" || told == hashOf(found.Map) {
 		return "", nil
 	}
-	if rung == model.Whole {
+	if delivery == model.Whole {
 		return e.newsOfList(t, h)
 	}
 	return "The capabilities have changed since this conversation began. What there is now:\n" + found.Map, nil

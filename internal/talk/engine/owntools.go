@@ -61,7 +61,7 @@ func ownTools(d *door.Door, v door.View, rules IntentRules) []llm.Tool {
 
 // lookUp runs one of the tools by which a model looks further. It may run beside
 // others and changes nothing but its call.
-func (e *Engine) lookUp(ctx context.Context, s setup, h history, rung model.Rung, j *pendingCall) {
+func (e *Engine) lookUp(ctx context.Context, s setup, h history, delivery model.DeliveryMode, j *pendingCall) {
 	began := e.cfg.Now()
 	scope := s.in.Scope
 	scope.Session, scope.User = s.in.Session, s.in.Principal.ID
@@ -78,7 +78,7 @@ func (e *Engine) lookUp(ctx context.Context, s setup, h history, rung model.Rung
 	}
 	j.res = capability.Result{Failed: a.Failed, Parts: []capability.Part{{Text: a.Text}}}
 	j.mistake = a.Failed
-	if rung == model.Search || rung == model.Inline { // what a search finds becomes tools
+	if delivery == model.Search || delivery == model.Inline { // what a search finds becomes tools
 		j.hits = hits(a.Data)
 	}
 }
@@ -204,15 +204,15 @@ type callableHits struct {
 	offers []session.Offer
 }
 
-// searched makes callable what the model's own search found, if the rung does
+// searched makes callable what the model's own search found, if the delivery mode does
 // that. What is live by then is in live, to which it adds.
 func (e *Engine) searched(ctx context.Context, t turn, p progress, j *pendingCall, live deliver.Live) (g callableHits) {
 	if len(j.hits) == 0 || j.res.Failed {
 		return g
 	}
-	blocks, offers := deliver.Searched(p.rung, e.offers(t).Found(ctx, j.hits, t.log.history().known), live)
+	blocks, offers := deliver.Searched(p.delivery, e.offers(t).Found(ctx, j.hits, t.log.history().known), live)
 	g.offers = offers
-	if p.rung == model.Search {
+	if p.delivery == model.Search {
 		g.within = blocks
 	} else {
 		g.beside = blocks

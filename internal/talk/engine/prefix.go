@@ -20,7 +20,7 @@ type opening struct {
 	found    door.Found // what filters left of it
 	text     string     // what filters made of what was found, if they changed it
 	plan     deliver.Plan
-	rung     model.Rung
+	delivery model.DeliveryMode
 	in       deliver.AddInput
 	prefixes []session.Entry // new ones
 	history  history         // with the prefix of a session that begins
@@ -35,7 +35,7 @@ func (e *Engine) prefix(ctx context.Context, t turn, p progress, found door.Foun
 	perTurn := before.Name == string(model.PerTurn)
 	if first {
 		o.plan = e.plan(ctx, t, p, o.history)
-		perTurn = o.plan.Rung == model.PerTurn
+		perTurn = o.plan.Delivery == model.PerTurn
 	}
 	var layers []prompt.Layer
 	var about int // tokens of the layers about capabilities
@@ -57,7 +57,7 @@ func (e *Engine) prefix(ctx context.Context, t turn, p progress, found door.Foun
 		o.history.prefix, o.history.known = begun, deliver.LiveOf(append(slices.Clip(o.history.live), begun))
 	}
 	now := o.history.prefix
-	o.rung = deliver.Lower(p.refused, t.model.Row, model.Rung(now.Name))
+	o.delivery = deliver.Lower(p.refused, t.model.Row, model.DeliveryMode(now.Name))
 	o.in = e.addInput(ctx, t, o)
 	next, changed := deliver.Prefix(o.in)
 	if perTurn {
@@ -78,11 +78,11 @@ func (e *Engine) prefix(ctx context.Context, t turn, p progress, found door.Foun
 	if next.About == 0 {
 		next.About = now.About
 	}
-	next.Name, next.Text, next.Tokens = string(o.rung), now.Text, e.cfg.Count(next.System)+prompt.ToolTokens(e.tools, next.Tools)
+	next.Name, next.Text, next.Tokens = string(o.delivery), now.Text, e.cfg.Count(next.System)+prompt.ToolTokens(e.tools, next.Tools)
 	o.prefixes = append(o.prefixes, next)
 	o.in.Live = deliver.LiveFor(append(slices.Clip(o.history.live), next), t.takes(p, model.Inline), t.takes(p, model.Search)) // its tools need no text
 	if !first {
-		t.out.notice("prefix", "what stands before the messages is another one: toolDelivery is "+string(o.rung))
+		t.out.notice("prefix", "what stands before the messages is another one: toolDelivery is "+string(o.delivery))
 	}
 	return o, nil
 }
@@ -115,9 +115,9 @@ func (e *Engine) addInput(ctx context.Context, t turn, o opening) deliver.AddInp
 			}
 		}
 	}
-	in := deliver.AddInput{Rung: o.rung, Found: found, Offers: e.offers(t).Found(ctx, ids, h.known), Live: h.known, Pressed: t.nearlyFull(h), Count: e.cfg.Count}
-	in.News, in.NewsMarks = e.news(t, h, o.rung, found)
-	if o.rung == model.PerTurn {
+	in := deliver.AddInput{Delivery: o.delivery, Found: found, Offers: e.offers(t).Found(ctx, ids, h.known), Live: h.known, NearlyFull: t.nearlyFull(h), Count: e.cfg.Count}
+	in.News, in.NewsMarks = e.news(t, h, o.delivery, found)
+	if o.delivery == model.PerTurn {
 		in.Core, in.Last = e.offers(t).Core(ctx, h.known), ownTools(e.cfg.Door, t.view, t.rules)
 	}
 	return in
@@ -146,16 +146,16 @@ func (e *Engine) layers(ctx context.Context, t turn, o opening, first bool) (lis
 	}
 	in := LayerInput{
 		Head: t.log.head(), Principal: t.in.Principal, Surface: t.in.Surface, View: t.view, Intents: t.rules,
-		Rung: o.plan.Rung, Document: o.found.Document, Map: o.found.Map,
+		Delivery: o.plan.Delivery, Document: o.found.Document, Map: o.found.Map,
 	}
 	others := o.plan.List
 	if !first {
-		in.Rung = model.Rung(o.history.prefix.Name)
-		if in.Rung == model.Whole {
+		in.Delivery = model.DeliveryMode(o.history.prefix.Name)
+		if in.Delivery == model.Whole {
 			_, others, _ = e.offers(t).Everything()
 		}
 	}
-	if in.Rung == model.Whole {
+	if in.Delivery == model.Whole {
 		in.Map = others.Text
 	}
 	list, notices, err := e.cfg.Layers(ctx, in)
@@ -179,7 +179,7 @@ func (e *Engine) firstPrefix(t turn, o opening, layers []prompt.Layer, about int
 	tokens := system.Tokens + prompt.ToolTokens(e.tools, o.plan.Tools)
 	return session.Entry{
 		Kind: session.Prefix, System: system.Text, About: about, Tools: o.plan.Tools, Offers: o.plan.Offers, Tokens: tokens,
-		Shown: deliver.Listed(o.plan.List), Name: string(o.plan.Rung), Text: hashOf(o.found.Map),
+		Shown: deliver.Listed(o.plan.List), Name: string(o.plan.Delivery), Text: hashOf(o.found.Map),
 	}, nil
 }
 

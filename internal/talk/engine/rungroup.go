@@ -48,7 +48,7 @@ func (e *Engine) runGroup(ctx context.Context, t turn, p progress, group []*pend
 // the way is told as it comes.
 func (e *Engine) runTogether(ctx context.Context, t turn, p progress, group []*pendingCall) progress {
 	said, done := make(chan event.Event), make(chan *pendingCall)
-	s, h, rung := t.setup, t.log.history(), p.rung
+	s, h, delivery := t.setup, t.log.history(), p.delivery
 	running := 0
 	defer func() { // a panic here leaves none of them behind
 		for running > 0 {
@@ -74,7 +74,7 @@ func (e *Engine) runTogether(ctx context.Context, t turn, p progress, group []*p
 			go func() {
 				defer func() { done <- j }()
 				defer j.broke()
-				e.perform(ctx, s, h, rung, j, said)
+				e.perform(ctx, s, h, delivery, j, said)
 			}()
 		}
 	}
@@ -94,9 +94,9 @@ func (e *Engine) runTogether(ctx context.Context, t turn, p progress, group []*p
 
 // perform makes one call once, and decides whether that was its end. It is the
 // one thing in a turn that runs beside it, and changes nothing but its call.
-func (e *Engine) perform(ctx context.Context, s setup, h history, rung model.Rung, j *pendingCall, said chan<- event.Event) {
+func (e *Engine) perform(ctx context.Context, s setup, h history, delivery model.DeliveryMode, j *pendingCall, said chan<- event.Event) {
 	if j.tool != "" {
-		e.lookUp(ctx, s, h, rung, j)
+		e.lookUp(ctx, s, h, delivery, j)
 		return
 	}
 	live := &output{id: j.asked.ID, said: said}

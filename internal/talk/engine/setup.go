@@ -30,13 +30,13 @@ func (s setup) scope() capability.Scope {
 	return scope
 }
 
-// takes reports whether the model takes tools by a rung.
-func (s setup) takes(p progress, r model.Rung) bool {
+// takes reports whether the model takes tools by a delivery mode.
+func (s setup) takes(p progress, r model.DeliveryMode) bool {
 	return deliver.Lower(p.refused, s.model.Row, r) == r
 }
 
-// wanted returns the rung that was asked for.
-func (s setup) wanted() model.Rung {
+// wanted returns the delivery mode that was asked for.
+func (s setup) wanted() model.DeliveryMode {
 	if s.in.Delivery != "" {
 		return s.in.Delivery
 	}
@@ -70,11 +70,11 @@ type progress struct {
 	faults
 	intents intents
 
-	rung    model.Rung          // how found tools become callable
-	refused map[model.Rung]bool // by the provider
-	sent    llm.Request         // the last one; zero: the next may begin otherwise
-	found   door.Found          // for the message
-	allowed Limits              // with what a person agreed to
+	delivery model.DeliveryMode          // how found tools become callable
+	refused  map[model.DeliveryMode]bool // by the provider
+	sent     llm.Request                 // the last one; zero: the next may begin otherwise
+	found    door.Found                  // for the message
+	allowed  Limits                      // with what a person agreed to
 }
 
 // A tally is what a turn has used.
@@ -116,8 +116,8 @@ func (p progress) beforeRequest(t turn, req llm.Request) progress {
 	return p
 }
 
-// refuse remembers that the provider refused a rung.
-func (p progress) refuse(r model.Rung) progress {
+// refuse remembers that the provider refused a delivery mode.
+func (p progress) refuse(r model.DeliveryMode) progress {
 	p.refused = maps.Clone(p.refused)
 	p.refused[r] = true
 	return p
@@ -163,12 +163,12 @@ func (p progress) recallIntent(rules IntentRules, entries []session.Entry, numbe
 	return p
 }
 
-// refusedModes returns the rungs that the provider refused for a model.
-func refusedModes(entries []session.Entry, name string) map[model.Rung]bool {
-	refused := map[model.Rung]bool{}
+// refusedModes returns the delivery modes that the provider refused for a model.
+func refusedModes(entries []session.Entry, name string) map[model.DeliveryMode]bool {
+	refused := map[model.DeliveryMode]bool{}
 	for i := range entries {
 		if n, ok := session.ReadNote(&entries[i]).(session.DeliveryRefused); ok && n.Model == name {
-			refused[model.Rung(n.Mode)] = true
+			refused[model.DeliveryMode(n.Mode)] = true
 		}
 	}
 	return refused

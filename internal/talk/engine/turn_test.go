@@ -29,7 +29,7 @@ func TestS445SuccessRoundTrip(t *testing.T) {
 	if len(finished) != 1 || finished[0].Error != "" || finished[0].Result.Parts[0].Text != "hello Ada" {
 		t.Errorf("Finished = %+v", finished)
 	}
-	if s := of[event.Selected](events); len(s) != 1 || s[0].Rung == "" {
+	if s := of[event.Selected](events); len(s) != 1 || s[0].Delivery == "" {
 		t.Errorf("Selected = %+v, want one", s)
 	}
 	entries := r.entries(id)

@@ -21,11 +21,11 @@ type Event interface{ event() }
 // Selected tells what was found for the message, and what of it is new to the
 // model.
 type Selected struct {
-	Found  door.Found      `json:"found"`
-	Added  []capability.ID `json:"added"`  // what is shown now and was not live before
-	Rung   model.Rung      `json:"rung"`   // how it becomes callable
-	Why    string          `json:"why"`    // one line about the choice, for people
-	Tokens int             `json:"tokens"` // that were added
+	Found    door.Found         `json:"found"`
+	Added    []capability.ID    `json:"added"`  // what is shown now and was not live before
+	Delivery model.DeliveryMode `json:"rung"`   // how it becomes callable
+	Why      string             `json:"why"`    // one line about the choice, for people
+	Tokens   int                `json:"tokens"` // that were added
 }
 
 // Delta is a fragment of the answer, or of what the model thinks.
@@ -163,11 +163,11 @@ const (
 // An Account is what capabilities took of the prompt in a turn, in tokens of
 // one request. What is not known is 0.
 type Account struct {
-	Tenant string
-	Model  string // the model, as the caller writes it; empty: none was asked
-	Shown  int    // that stood there for capabilities when the turn ended
-	Added  int    // of these, by this turn
-	Dump   int    // tokens that a prompt without Ken would take, see [door.Door.AwaitDump]
+	Tenant        string
+	Model         string // the model, as the caller writes it; empty: none was asked
+	Shown         int    // that stood there for capabilities when the turn ended
+	Added         int    // of these, by this turn
+	AllToolTokens int    // tokens that a prompt without Ken would take, see [door.Door.AwaitAllToolTokens]
 }
 
 // A Compacted is what a compaction came to, in tokens.

@@ -43,7 +43,7 @@ type Input struct {
 
 	// Override changes how to find for this message.
 	Override door.Override
-	Delivery model.Rung // empty: the engine's; counts when the session begins
+	Delivery model.DeliveryMode // empty: the engine's; counts when the session begins
 	Scope    capability.Scope
 }
 

@@ -45,7 +45,7 @@ func TestLoad(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || len(notices) != 0 {
 		t.Errorf("Load = %+v\nwant %+v\nnotices %v", got, want, notices)
 	}
-	on := prompt.On{Intents: true, Rung: "bridge"}
+	on := prompt.On{Intents: true, Delivery: "bridge"}
 	if got, notices := layerfiles.Load(on); len(got) != 1 || got[0].Text != prompt.BaseText(on) || !got[0].Must || len(notices) != 0 {
 		t.Errorf("Load of nothing = %v, %v", got, notices)
 	}

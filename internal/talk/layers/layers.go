@@ -42,10 +42,10 @@ type Input struct {
 	Head      session.Head
 	Principal capability.Principal
 	View      door.View
-	Rung      model.Rung // how tools are delivered
-	Document  string     // AGENTS.md of the catalog
-	Map       string     // the map of the catalog or, if all tools are sent, the list of everything else
-	Intents   bool       // the model must name its intents
+	Delivery  model.DeliveryMode // how tools are delivered
+	Document  string             // AGENTS.md of the catalog
+	Map       string             // the map of the catalog or, if all tools are sent, the list of everything else
+	Intents   bool               // the model must name its intents
 }
 
 // Environment tells a model the day, the workspace and the mode. The text changes
@@ -61,8 +61,8 @@ func Environment(workspace, mode string) string {
 // Build returns the layers of the system prompt of a session that begins, and what
 // a person should know about them.
 func (b *Builder) Build(ctx context.Context, in Input) ([]prompt.Layer, []event.Notice) {
-	on := prompt.On{Intents: in.Intents, Rung: string(in.Rung), Ask: true, Finish: true, Results: true}
-	on.Listed = in.Rung == model.Whole && in.Map != ""
+	on := prompt.On{Intents: in.Intents, Delivery: string(in.Delivery), Ask: true, Finish: true, Results: true}
+	on.Listed = in.Delivery == model.Whole && in.Map != ""
 	now := b.Current()
 	layers, wrong := layerfiles.Load(on, b.folders(in.Document)...)
 	layers = prompt.WithDocument(layers, in.Document)

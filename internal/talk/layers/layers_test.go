@@ -80,7 +80,7 @@ func open(t *testing.T) *rig {
 func (r *rig) build(t *testing.T, change ...func(*Input)) (map[string]string, []event.Notice) {
 	t.Helper()
 	me := capability.Principal{ID: "local"}
-	in := Input{Principal: me, View: r.Door.View(me), Rung: model.Search}
+	in := Input{Principal: me, View: r.Door.View(me), Delivery: model.Search}
 	for _, f := range change {
 		f(&in)
 	}

@@ -17,7 +17,7 @@ import (
 func Builtin() []Row {
 	rows := slices.Clone(builtin())
 	for i := range rows {
-		rows[i].Rungs = slices.Clone(rows[i].Rungs)
+		rows[i].DeliveryModes = slices.Clone(rows[i].DeliveryModes)
 	}
 	return rows
 }
@@ -59,10 +59,10 @@ func gptRows() []Row {
 	// one, any number of blocks back, kept for 30 minutes at least.
 	marked := Cache{Marked: true, Marks: 4, Implicit: true, Least: 1024, Life: 30 * time.Minute}
 
-	row := func(pattern string, window, output int, c Cache, p Price, rungs ...Rung) Row {
+	row := func(pattern string, window, output int, c Cache, p Price, modes ...DeliveryMode) Row {
 		return Row{
 			Pattern: pattern, Wire: Responses, Since: day, Source: source, Window: window, MaxOutput: output,
-			Rungs: every(rungs...), Cache: c, Price: p, Images: true, Reasoning: true,
+			DeliveryModes: every(modes...), Cache: c, Price: p, Images: true, Reasoning: true,
 		}
 	}
 	newest := func(pattern string, p Price) Row {
@@ -122,13 +122,13 @@ func gptRows() []Row {
 
 func claudeRows() []Row {
 	const source = "Anthropic's pricing and model pages, its guides to prompt caching and mid-conversation tool changes; windows, output limits and prices of older models as commonly reported, not confirmed there"
-	row := func(pattern string, window, output, least int, p Price, rungs ...Rung) Row {
+	row := func(pattern string, window, output, least int, p Price, modes ...DeliveryMode) Row {
 		return Row{
 			Pattern: pattern, Wire: Messages, Since: day, Source: source, Window: window, MaxOutput: output,
-			Rungs:  every(rungs...),
-			Cache:  Cache{Marked: true, Marks: 4, Lookback: 20, Least: least, Life: 5 * time.Minute},
-			Price:  p,
-			Images: true, Reasoning: true,
+			DeliveryModes: every(modes...),
+			Cache:         Cache{Marked: true, Marks: 4, Lookback: 20, Least: least, Life: 5 * time.Minute},
+			Price:         p,
+			Images:        true, Reasoning: true,
 		}
 	}
 	rows := []Row{
@@ -170,7 +170,7 @@ func geminiRows() []Row {
 	row := func(pattern string, least int, p Price) Row {
 		return Row{
 			Pattern: pattern, Wire: Gemini, Since: day, Source: source, Window: 1_048_576, MaxOutput: 65_536,
-			Rungs: every(), Cache: Cache{Least: least, Life: 5 * time.Minute}, Price: p, Images: true, Reasoning: true,
+			DeliveryModes: every(), Cache: Cache{Least: least, Life: 5 * time.Minute}, Price: p, Images: true, Reasoning: true,
 		}
 	}
 	promoted := func(r Row, until string) Row {
@@ -206,14 +206,14 @@ func openRows() []Row {
 	row := func(pattern string, window int) Row {
 		return Row{
 			Pattern: pattern, Wire: Chat, Since: day, Source: source, Window: window, MaxOutput: 8192,
-			Rungs: every(), Cache: Cache{Least: 1, Life: 5 * time.Minute},
+			DeliveryModes: every(), Cache: Cache{Least: 1, Life: 5 * time.Minute},
 		}
 	}
 	api := func(pattern string, p Price, images bool) Row {
 		return Row{
 			Pattern: pattern, Wire: Chat, Since: day,
 			Source: "DeepSeek's pricing page; the price of peak hours stands, it is half in all others",
-			Window: m, MaxOutput: 384 * k, Rungs: every(), Cache: Cache{Least: 64, Step: 64, Life: 5 * time.Minute},
+			Window: m, MaxOutput: 384 * k, DeliveryModes: every(), Cache: Cache{Least: 64, Step: 64, Life: 5 * time.Minute},
 			Price: p, Images: images, Reasoning: true,
 		}
 	}

@@ -1,5 +1,5 @@
 // Package model knows the models that Ken can talk to: how much they hold, by
-// which rungs they take tools in the middle of a conversation, how their
+// which delivery modes they take tools in the middle of a conversation, how their
 // provider caches and what it charges. It is a dated table that a person can
 // add to; a model that is not in it is taken to have the least.
 package model
@@ -21,18 +21,18 @@ const (
 	Gemini    Wire = "gemini"           // Google Gemini generateContent
 )
 
-// A Rung is a way by which a found tool becomes callable. Lower rungs of the
+// A DeliveryMode is a way by which a found tool becomes callable. Later ones of the
 // ladder work with every model.
-type Rung string
+type DeliveryMode string
 
 const (
-	Auto    Rung = "auto"     // the cheapest that the model has
-	Whole   Rung = "whole"    // every tool in the prefix, sorted, once
-	Inline  Rung = "inline"   // given in the newest message
-	Search  Rung = "search"   // given in the result of a search
-	Bridge  Rung = "bridge"   // called through invoke_capability
-	Extend  Rung = "extend"   // appended to the list of tools, where they stay
-	PerTurn Rung = "per_turn" // the list of tools is that of the turn: the seeds' literal behaviour
+	Auto    DeliveryMode = "auto"     // the cheapest that the model has
+	Whole   DeliveryMode = "whole"    // every tool in the prefix, sorted, once
+	Inline  DeliveryMode = "inline"   // given in the newest message
+	Search  DeliveryMode = "search"   // given in the result of a search
+	Bridge  DeliveryMode = "bridge"   // called through invoke_capability
+	Extend  DeliveryMode = "extend"   // appended to the list of tools, where they stay
+	PerTurn DeliveryMode = "per_turn" // the list of tools is that of the turn: the seeds' literal behaviour
 )
 
 // A Cache says how a provider reuses a prefix.
@@ -89,13 +89,13 @@ type Row struct {
 	Since   string // the date of the facts, 2026-11-15
 	Source  string // where they are from, in words
 
-	Window    int // tokens in all
-	MaxOutput int // tokens of an answer
-	Rungs     []Rung
-	Cache     Cache
-	Price     Price // zero: not known
-	Images    bool
-	Reasoning bool
+	Window        int // tokens in all
+	MaxOutput     int // tokens of an answer
+	DeliveryModes []DeliveryMode
+	Cache         Cache
+	Price         Price // zero: not known
+	Images        bool
+	Reasoning     bool
 
 	off off // what a person's own row says no to
 }
@@ -108,13 +108,13 @@ const (
 	noReasoning
 )
 
-// Has reports whether found tools can be given by a rung. Whole, Bridge,
+// Has reports whether found tools can be given by a delivery mode. Whole, Bridge,
 // Extend and PerTurn need nothing of the model, and Auto chooses among what
 // there is.
-func (r Row) Has(g Rung) bool {
+func (r Row) Has(g DeliveryMode) bool {
 	switch g {
 	case Auto, Whole, Bridge, Extend, PerTurn:
 		return true
 	}
-	return slices.Contains(r.Rungs, g)
+	return slices.Contains(r.DeliveryModes, g)
 }

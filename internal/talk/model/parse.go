@@ -66,7 +66,7 @@ func parseRow(i int, r *yamldoc.Reader) Row {
 	row.Window = whole(r, "window", 1<<30)
 	row.MaxOutput = whole(r, "maxOutput", 1<<30)
 	for _, w := range r.Words("rungs") {
-		row.Rungs = append(row.Rungs, word(r, "rungs", []Rung{Whole, Inline, Search, Bridge, Extend, PerTurn}, Rung(w)))
+		row.DeliveryModes = append(row.DeliveryModes, word(r, "rungs", []DeliveryMode{Whole, Inline, Search, Bridge, Extend, PerTurn}, DeliveryMode(w)))
 	}
 	row.Cache = parseCache(r.Map("cache"))
 	row.Price = parsePrice(r.Map("price"))

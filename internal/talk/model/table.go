@@ -40,11 +40,11 @@ func (t *Table) Priced(prices map[string]Price) *Table {
 // A person's own row counts before the built-in ones whatever its length, and
 // what it leaves out is taken from the row that it stands before. Where no row
 // takes the name Find reports false and gives the least: a window of 128,000
-// tokens, answers of 8,192, no rung but those that every model has, no price,
+// tokens, answers of 8,192, no delivery mode but those that every model has, no price,
 // and the most careful cache rule of the wire.
 //
 // A vendor's model over another vendor's wire is reached through a gateway: its
-// window is kept, while its price and cache are treated as unknown. Rungs are
+// window is kept, while its price and cache are treated as unknown. Delivery modes are
 // only those that the wire can carry as well.
 func (t *Table) Find(wire Wire, name string) (Row, bool) {
 	row, known := best(builtin(), name, func(Row) bool { return true })
@@ -64,7 +64,7 @@ func (t *Table) Find(wire Wire, name string) (Row, bool) {
 		}
 	}
 	row.Wire = wire
-	row.Rungs = carried(wire, row.Rungs)
+	row.DeliveryModes = carried(wire, row.DeliveryModes)
 	return row, known
 }
 
@@ -111,8 +111,8 @@ func over(row, own Row) Row {
 	if own.MaxOutput != 0 {
 		row.MaxOutput = own.MaxOutput
 	}
-	if own.Rungs != nil {
-		row.Rungs = own.Rungs
+	if own.DeliveryModes != nil {
+		row.DeliveryModes = own.DeliveryModes
 	}
 	if own.Cache != (Cache{}) {
 		row.Cache = own.Cache
@@ -134,17 +134,17 @@ func vendor(w Wire) string {
 	return string(w)
 }
 
-// carried leaves out the rungs that a wire has no form for.
-func carried(w Wire, rungs []Rung) []Rung {
+// carried leaves out the delivery modes that a wire has no form for.
+func carried(w Wire, modes []DeliveryMode) []DeliveryMode {
 	if w == Messages || w == Responses {
-		return slices.Clone(rungs)
+		return slices.Clone(modes)
 	}
-	return slices.DeleteFunc(slices.Clone(rungs), func(g Rung) bool { return g == Inline || g == Search })
+	return slices.DeleteFunc(slices.Clone(modes), func(g DeliveryMode) bool { return g == Inline || g == Search })
 }
 
 // least is what a model is taken to have of which nothing is known.
 func least(w Wire) Row {
-	row := Row{Wire: w, Source: "nothing is known of this model: the least is assumed", Window: 128_000, MaxOutput: 8_192, Rungs: every()}
+	row := Row{Wire: w, Source: "nothing is known of this model: the least is assumed", Window: 128_000, MaxOutput: 8_192, DeliveryModes: every()}
 	switch w {
 	case Messages:
 		row.Cache = Cache{Marked: true, Marks: 4, Lookback: 20, Least: 4096, Life: 5 * time.Minute}
@@ -156,7 +156,7 @@ func least(w Wire) Row {
 	return row
 }
 
-// every returns the rungs that work with every model, after those given.
-func every(more ...Rung) []Rung {
+// every returns the delivery modes that work with every model, after those given.
+func every(more ...DeliveryMode) []DeliveryMode {
 	return append(more, Whole, Bridge, Extend, PerTurn)
 }

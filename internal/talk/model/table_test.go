@@ -60,13 +60,13 @@ func TestFindUnknown(t *testing.T) {
 				t.Errorf("Find(%q, an unknown name) = %+v, %v, want the least", wire, row, ok)
 			}
 			if row.Has(model.Inline) || row.Has(model.Search) || !row.Has(model.Bridge) || !row.Has(model.Auto) {
-				t.Errorf("an unknown model over %q has the rungs %v", wire, row.Rungs)
+				t.Errorf("an unknown model over %q has the rungs %v", wire, row.DeliveryModes)
 			}
 		}
 	}
 }
 
-// The rungs of a row are those of the model; a wire may have no form for one.
+// The delivery modes of a row are those of the model; a wire may have no form for one.
 func TestRungsOfWire(t *testing.T) {
 	table := model.NewTable(nil)
 	for _, tt := range []struct {
@@ -84,7 +84,7 @@ func TestRungsOfWire(t *testing.T) {
 	} {
 		row, _ := table.Find(tt.wire, tt.name)
 		if row.Has(model.Inline) != tt.inline || row.Has(model.Search) != tt.search {
-			t.Errorf("Find(%q, %q) has the rungs %v, want inline %v and search %v", tt.wire, tt.name, row.Rungs, tt.inline, tt.search)
+			t.Errorf("Find(%q, %q) has the rungs %v, want inline %v and search %v", tt.wire, tt.name, row.DeliveryModes, tt.inline, tt.search)
 		}
 	}
 }
@@ -200,8 +200,8 @@ func TestBuiltin(t *testing.T) {
 		if _, err := time.Parse(time.DateOnly, r.Since); err != nil || r.Source == "" || r.Wire == "" {
 			t.Errorf("%q says neither when nor from where its facts are: %+v", r.Pattern, r)
 		}
-		if r.Window < 1024 || r.MaxOutput < 1024 || r.MaxOutput > r.Window || !slices.Contains(r.Rungs, model.Bridge) {
-			t.Errorf("%q has a window of %d, answers of %d and the rungs %v", r.Pattern, r.Window, r.MaxOutput, r.Rungs)
+		if r.Window < 1024 || r.MaxOutput < 1024 || r.MaxOutput > r.Window || !slices.Contains(r.DeliveryModes, model.Bridge) {
+			t.Errorf("%q has a window of %d, answers of %d and the rungs %v", r.Pattern, r.Window, r.MaxOutput, r.DeliveryModes)
 		}
 		if p := r.Price; p.Known() && (p.Input <= 0 || p.Output < p.Input || p.CachedRead <= 0 || p.CachedRead > p.Input || p.CacheWrite < p.Input) {
 			t.Errorf("%q has the price %+v", r.Pattern, p)
@@ -215,13 +215,13 @@ func TestBuiltin(t *testing.T) {
 			}
 		}
 	}
-	rows[0].Rungs[0], rows[0].Window = "spoiled", 1
-	if again := model.Builtin(); again[0].Rungs[0] == "spoiled" || again[0].Window == 1 {
+	rows[0].DeliveryModes[0], rows[0].Window = "spoiled", 1
+	if again := model.Builtin(); again[0].DeliveryModes[0] == "spoiled" || again[0].Window == 1 {
 		t.Error("a caller of Builtin can change the table")
 	}
 	row, _ := (&model.Table{}).Find(model.Messages, "claude-opus-5")
-	row.Rungs[0] = "spoiled"
-	if again, _ := (&model.Table{}).Find(model.Messages, "claude-opus-5"); again.Rungs[0] == "spoiled" {
+	row.DeliveryModes[0] = "spoiled"
+	if again, _ := (&model.Table{}).Find(model.Messages, "claude-opus-5"); again.DeliveryModes[0] == "spoiled" {
 		t.Error("a caller of Find can change the table")
 	}
 }

@@ -128,16 +128,16 @@ func TestBudgetGreedy(t *testing.T) {
 
 // TestS410Base: the built-in text says what it must, and no more than is on.
 func TestS410Base(t *testing.T) {
-	for _, rung := range []string{"", "whole", "inline", "search", "bridge", "extend", "per_turn"} {
+	for _, delivery := range []string{"", "whole", "inline", "search", "bridge", "extend", "per_turn"} {
 		for bits := range 16 {
-			on := prompt.On{Rung: rung, Intents: bits&1 != 0, Ask: bits&2 != 0, Finish: bits&4 != 0, Results: bits&8 != 0}
+			on := prompt.On{Delivery: delivery, Intents: bits&1 != 0, Ask: bits&2 != 0, Finish: bits&4 != 0, Results: bits&8 != 0}
 			text := prompt.BaseText(on)
 			if n := tokenizer.Count(text); n > 350 {
 				t.Errorf("BaseText(%+v) has %d tokens, want at most 350", on, n)
 			}
 			for word, want := range map[string]bool{
 				"select_active_intent": on.Intents, "ask_user": on.Ask, "finish": on.Finish, "read_result": on.Results,
-				"discover_capabilities": rung != "whole", "describe_capability": rung != "whole", "invoke_capability": rung != "whole",
+				"discover_capabilities": delivery != "whole", "describe_capability": delivery != "whole", "invoke_capability": delivery != "whole",
 				"[[data CODE]]": true, "never instructions": true, "earlier in this list wins": true, "in this order": true, "When in doubt": true,
 				"No section can widen": true,
 			} {

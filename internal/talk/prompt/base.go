@@ -4,12 +4,12 @@ import "strings"
 
 // On says what is on in a session, for the text that explains it.
 type On struct {
-	Intents bool   // select_active_intent must be called first
-	Rung    string // how found tools become callable, in the words of package model
-	Listed  bool   // on rung whole: a list describes everything that is not a tool
-	Ask     bool   // there is ask_user
-	Finish  bool   // there is finish
-	Results bool   // there is read_result
+	Intents  bool   // select_active_intent must be called first
+	Delivery string // how found tools become callable, in the words of package model
+	Listed   bool   // on delivery mode whole: a list describes everything that is not a tool
+	Ask      bool   // there is ask_user
+	Finish   bool   // there is finish
+	Results  bool   // there is read_result
 }
 
 // BaseText is the built-in base layer: how Ken works, how to read the sections
@@ -55,7 +55,7 @@ func BaseText(on On) string {
 func finding(on On) string {
 	const find = "The map outlines what exists; what fits a message is put beside it. " +
 		"If nothing there fits, call discover_capabilities in your own words; describe_capability tells all about one. "
-	switch on.Rung {
+	switch on.Delivery {
 	case "whole":
 		if on.Listed {
 			return "Everything you can call is among your tools; what else there is, is listed below."

@@ -24,7 +24,7 @@ func (s *server) list(r *wire.Request) (any, error) {
 	if same {
 		return wire.Answered{Status: http.StatusNotModified, Header: header}, nil
 	}
-	list := v.ToldList()
+	list := v.RedactedList()
 	list.Capabilities = slices.DeleteFunc(list.Capabilities, func(e *door.Entry) bool {
 		return string(e.State) != state && (state != "" || e.State == shadowed)
 	})
@@ -43,7 +43,7 @@ type Description struct {
 func (s *server) show(r *wire.Request) (any, error) {
 	v, id := s.view(r), r.PathValue("id")
 	if !r.Who.Operator {
-		e, err := v.ToldLookup(id)
+		e, err := v.RedactedLookup(id)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (s *server) show(r *wire.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.Entry, d.Detail.Schema = v.Told(d.Entry), sound(d.Detail.Schema)
+		d.Entry, d.Detail.Schema = v.Redacted(d.Entry), sound(d.Detail.Schema)
 		return Description{Description: d}, nil
 	}
 	d, err := s.Door.Inspect(r.Context(), v, id)
@@ -90,7 +90,7 @@ type Related struct {
 
 func (s *server) why(r *wire.Request) (any, error) {
 	v := s.view(r)
-	e, err := v.ToldLookup(r.PathValue("id"))
+	e, err := v.RedactedLookup(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *server) why(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e = v.Told(e)
+	e = v.Redacted(e)
 	why := s.Why
 	if !r.Who.Operator {
 		why = (*door.Entry).Why // which settings name it, and in which file, is for operators
@@ -106,7 +106,7 @@ func (s *server) why(r *wire.Request) (any, error) {
 	out := Why{ID: e.ID, Name: e.Name, State: string(e.State), Available: e.Available, Why: why(e), Related: []Related{}}
 	for _, one := range relations {
 		related := Related{Relation: one}
-		other, err := v.ToldLookup(string(one.ID))
+		other, err := v.RedactedLookup(string(one.ID))
 		if err != nil {
 			continue
 		}
@@ -127,7 +127,7 @@ type Lint struct {
 }
 
 func (s *server) lint(r *wire.Request) (any, error) {
-	list := s.view(r).ToldList()
+	list := s.view(r).RedactedList()
 	out := Lint{Problems: list.Problems, Errors: list.Stats.Errors}
 	out.Warnings = len(out.Problems) - out.Errors
 	if !r.Who.Operator {
@@ -166,7 +166,7 @@ func (s *server) changes(r *wire.Request) (any, error) {
 	}
 	out := Changed{Catalog: news.View.Stats(), Changes: []door.Change{}, Complete: news.Complete}
 	if !r.Who.Operator {
-		out.Catalog = news.View.ToldStats()
+		out.Catalog = news.View.RedactedStats()
 	}
 	for _, c := range news.Changes {
 		// For removed entries it is unknown who was allowed to see them.
@@ -174,7 +174,7 @@ func (s *server) changes(r *wire.Request) (any, error) {
 			out.Complete = false
 			continue
 		}
-		if _, err := news.View.ToldLookup(string(c.ID)); err != nil && c.What != "removed" {
+		if _, err := news.View.RedactedLookup(string(c.ID)); err != nil && c.What != "removed" {
 			out.Complete = out.Complete && c.What == "added" // what is in quarantine now may have been seen before
 			continue
 		}

@@ -168,7 +168,7 @@ func (s *server) reviewRoutes() []wire.Route {
 // view returns what the caller may see.
 func (s *server) view(r *wire.Request) door.View {
 	if r.Who.Operator {
-		return s.Door.Oversee(r.Who.Principal)
+		return s.Door.OperatorView(r.Who.Principal)
 	}
 	return s.Door.View(r.Who.Principal)
 }
@@ -216,7 +216,7 @@ func Evaluating(d *door.Door) func(context.Context, auth.Identity) (Evaluation, 
 				for _, m := range q.Before {
 					query.Before = append(query.Before, door.Message{Role: m.Role, Text: m.Text})
 				}
-				found, err := d.Try(ctx, v, query)
+				found, err := d.Preview(ctx, v, query)
 				if err != nil {
 					return eval.Answer{}, err
 				}

@@ -157,7 +157,7 @@ func (s *server) play(r *wire.Request) (any, error) {
 	for _, m := range in.Before {
 		q.Before = append(q.Before, door.Message{Role: m.Role, Text: m.Text})
 	}
-	found, err := s.Door.Try(r.Context(), v, q)
+	found, err := s.Door.Preview(r.Context(), v, q)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (s *server) keep(tag string, body []byte) {
 }
 
 func draw(d *door.Door, v door.View) Graph {
-	g := Graph{Types: discover.EdgeTypes(), Version: v.ToldStats().Version}
+	g := Graph{Types: discover.EdgeTypes(), Version: v.RedactedStats().Version}
 	g.Kinds, g.Categories, g.States = []string{}, []string{}, []string{}
 	g.Nodes = Nodes{[]capability.ID{}, []string{}, []int{}, []int{}, []int{}}
 	kinds, categories, states := numbers{}, numbers{}, numbers{}

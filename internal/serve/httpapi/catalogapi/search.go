@@ -132,7 +132,7 @@ func (s *server) find(r *wire.Request, v door.View, typed string) (door.Found, e
 		Text: typed, Now: time.Now(), AmongCards: true, Override: door.Override{FullK: &none},
 		Filter: door.Filter{Kinds: kinds(r), Category: r.Text("category")},
 	}
-	return s.Door.Try(r.Context(), v, q)
+	return s.Door.Preview(r.Context(), v, q)
 }
 
 // named reports whether one of the rows that pass has what was typed.

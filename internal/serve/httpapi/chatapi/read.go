@@ -52,7 +52,7 @@ func (a *api) list(r *wire.Request) (any, error) {
 
 // firstSaid is what a session without a title begins with.
 func firstSaid(entries []session.Entry) string {
-	for _, t := range fold(session.Told(entries)) {
+	for _, t := range turnsOf(session.Readable(entries)) {
 		if t.Said != "" {
 			return untrusted.Line(t.Said, mostTitle)
 		}
@@ -161,7 +161,7 @@ func (a *api) show(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns := fold(session.Told(entries))
+	turns := turnsOf(session.Readable(entries))
 	if before := r.Whole("before", 0); before > 0 {
 		turns = slices.DeleteFunc(turns, func(t *Turn) bool { return t.Turn >= before })
 	}
@@ -223,7 +223,7 @@ func (a *api) inspect(r *wire.Request) (any, error) {
 	if record, ok := a.cfg.Hub.Record(who, id, turn); ok {
 		return Inspection{Turn: turn, Events: record}, nil
 	}
-	turns := fold(session.Told(entries))
+	turns := turnsOf(session.Readable(entries))
 	i := slices.IndexFunc(turns, func(t *Turn) bool { return t.Turn == turn })
 	if i < 0 {
 		return nil, wire.Missing(fmt.Sprintf("there is no turn %d, or it was taken back", turn))

@@ -51,7 +51,7 @@ func (a *api) say(w http.ResponseWriter, r *wire.Request) error {
 		hold.Release(false)
 		return notTyped("the turn that waits is a person's own call")
 	}
-	if !input.Continue && !r.Who.Decides && typedWaits(session.Told(entries)) { // it would be given up
+	if !input.Continue && !r.Who.Decides && typedWaits(session.Readable(entries)) { // it would be given up
 		hold.Release(false)
 		return wire.ForPerson("a person's own call waits in this session, and another turn would end it", "have it answered on the page or by ken approve, or begin another session")
 	}
@@ -93,7 +93,7 @@ func (a *api) input(who auth.Identity, in *Said) (event.Input, string, error) {
 	}
 	out := event.Input{
 		Text: text, Mode: in.Mode, NoMode: in.NoMode, Continue: in.Continue, Override: in.Override,
-		Delivery: model.Rung(in.Delivery), Surface: a.cfg.Surface,
+		Delivery: model.DeliveryMode(in.Delivery), Surface: a.cfg.Surface,
 	}
 	switch {
 	case in.Continue && (text != "" || len(in.Images) > 0):
@@ -111,9 +111,9 @@ func (a *api) input(who auth.Identity, in *Said) (event.Input, string, error) {
 	if err := a.mode(in.Mode); err != nil {
 		return out, "", err
 	}
-	rungs := []model.Rung{"", model.Auto, model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn}
-	if !slices.Contains(rungs, out.Delivery) {
-		return out, "", wire.Bad(fmt.Sprintf("delivery is %.40q; it is one of %v", in.Delivery, rungs[1:]))
+	modes := []model.DeliveryMode{"", model.Auto, model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn}
+	if !slices.Contains(modes, out.Delivery) {
+		return out, "", wire.Bad(fmt.Sprintf("delivery is %.40q; it is one of %v", in.Delivery, modes[1:]))
 	}
 	out.Images, err = images(in.Images)
 	return out, strings.TrimSpace(text), err
@@ -166,7 +166,7 @@ func (a *api) retry(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, missing(err, r)
 	}
-	number, in := lastSaid(session.Told(entries))
+	number, in := lastSaid(session.Readable(entries))
 	if number == 0 {
 		return nil, &wire.Problem{Status: http.StatusConflict, Code: "conflict", Detail: "nothing was said yet that could be said again"}
 	}

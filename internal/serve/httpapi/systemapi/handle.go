@@ -125,7 +125,7 @@ func (s *server) stats(who auth.Identity) door.Stats {
 		return door.Stats{}
 	}
 	if v := s.cfg.View(who); !who.Operator {
-		return v.ToldStats()
+		return v.RedactedStats()
 	}
 	return s.cfg.View(who).Stats()
 }

@@ -255,7 +255,7 @@ func TestInsights(t *testing.T) {
 	for _, days := range []int{0, 3, 40} {
 		err := r.log.Append(outcome.Event{
 			Time: now.AddDate(0, 0, -days).Add(-time.Minute), Kind: outcome.Ended, Session: "s", Model: "p/m", End: "answer",
-			Requests: 1, Shown: 100, Added: 100, Dump: 1000, Usage: outcome.Usage{Input: 2000, Output: 10},
+			Requests: 1, Shown: 100, Added: 100, AllToolTokens: 1000, Usage: outcome.Usage{Input: 2000, Output: 10},
 		})
 		if err != nil {
 			t.Fatal(err)

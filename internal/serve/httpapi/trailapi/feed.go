@@ -98,9 +98,9 @@ func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 func (a *api) catalogOf(r *wire.Request) (version uint64, count int) {
 	var st door.Stats
 	if r.Who.Operator {
-		st = a.Door.Oversee(r.Who.Principal).Stats()
+		st = a.Door.OperatorView(r.Who.Principal).Stats()
 	} else {
-		st = a.Door.View(r.Who.Principal).ToldStats()
+		st = a.Door.View(r.Who.Principal).RedactedStats()
 	}
 	return st.Version, st.Capabilities
 }

@@ -41,16 +41,16 @@ func (a *api) story(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telling{api: a, r: r, desk: desk, have: map[audit.ID]audit.Entry{first.ID: first}, effects: map[string]bool{}}
+	t := &storyBuilder{api: a, r: r, desk: desk, have: map[audit.ID]audit.Entry{first.ID: first}, effects: map[string]bool{}}
 	t.learn(&first.Record)
 	if err := t.gather(); err != nil {
 		return nil, err
 	}
-	return t.tell(), nil
+	return t.build(), nil
 }
 
-// A telling is a story on its way.
-type telling struct {
+// A storyBuilder is a story on its way.
+type storyBuilder struct {
 	*api
 	r        *wire.Request
 	desk     *approval.Desk
@@ -63,7 +63,7 @@ type telling struct {
 }
 
 // learn takes from a record which others belong to it.
-func (t *telling) learn(rec *audit.Record) {
+func (t *storyBuilder) learn(rec *audit.Record) {
 	if rec.EffectID != "" {
 		t.effects[rec.EffectID] = true
 	}
@@ -102,7 +102,7 @@ func ticketOf(rec *audit.Record) string {
 
 // named looks for the ticket that the text of a question names. A word is one
 // only if the desk has it, for the same call.
-func (t *telling) named(rec *audit.Record) string {
+func (t *storyBuilder) named(rec *audit.Record) string {
 	for _, word := range strings.FieldsFunc(*rec.Error, func(c rune) bool { return !('a' <= c && c <= 'z' || '2' <= c && c <= '7') }) {
 		if len(word) != 12 {
 			continue
@@ -117,7 +117,7 @@ func (t *telling) named(rec *audit.Record) string {
 }
 
 // gather reads the records that belong together. Each may lead to others.
-func (t *telling) gather() error {
+func (t *storyBuilder) gather() error {
 	ctx, cancel := context.WithTimeout(t.r.Context(), t.searchFor)
 	defer cancel()
 	for known, ticket := -1, ""; known != len(t.effects) || ticket != t.ticket; {
@@ -150,7 +150,7 @@ func (t *telling) gather() error {
 }
 
 // belongs reports whether a record is part of the story, and for the caller.
-func (t *telling) belongs(rec *audit.Record) bool {
+func (t *storyBuilder) belongs(rec *audit.Record) bool {
 	ofTicket := t.ticket != "" && ticketOf(rec) == t.ticket
 	if !sees(t.r.Who, rec) {
 		// An answer that another gave to the asker's own question is his to know.
@@ -169,11 +169,11 @@ func (t *telling) belongs(rec *audit.Record) bool {
 }
 
 // ranOnce reports whether a record is of the one call that the ticket let run.
-func (t *telling) ranOnce(rec *audit.Record) bool {
+func (t *storyBuilder) ranOnce(rec *audit.Record) bool {
 	return t.once && rec.Event != audit.Approval && ticketOf(rec) == t.ticket
 }
 
-func (t *telling) tell() story {
+func (t *storyBuilder) build() story {
 	var list []audit.Entry
 	for _, e := range t.have {
 		list = append(list, e)
@@ -200,7 +200,7 @@ func (t *telling) tell() story {
 
 // beginning returns the first of a kept result to whom it belongs, and to agents
 // only in sessions that are open to them.
-func (t *telling) beginning(rec *audit.Record) *kept {
+func (t *storyBuilder) beginning(rec *audit.Record) *kept {
 	out := &kept{Handle: rec.ResultHandle, Session: rec.SessionID}
 	if !rec.IsOf(t.r.Who.Principal) || !t.isOpen(t.r, rec.SessionID) {
 		return out

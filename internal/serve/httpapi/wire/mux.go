@@ -38,8 +38,8 @@ type Mux struct {
 	now   func() time.Time
 	held  atomic.Int64 // bytes of large bodies
 
-	// Told, when not nil, is told of every request that was answered.
-	Told func(route *Route, status int, took time.Duration)
+	// Answered, when not nil, is told of every request that was answered.
+	Answered func(route *Route, status int, took time.Duration)
 }
 
 // NewMux makes a Mux of routes. A path that is served by none of them goes to
@@ -107,8 +107,8 @@ func (s serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				p.Write(counted)
 			}
 		}
-		if s.m.Told != nil {
-			s.m.Told(s.route, counted.status, s.m.now().Sub(began))
+		if s.m.Answered != nil {
+			s.m.Answered(s.route, counted.status, s.m.now().Sub(began))
 		}
 	}()
 	if err := s.serve(counted, r, a.who); err != nil {

@@ -71,7 +71,7 @@ func TestMux(t *testing.T) {
 	})
 	m := NewMux(slog.New(slog.NewTextHandler(&log, nil)), other, routes()...)
 	told := map[string]int{}
-	m.Told = func(r *Route, status int, _ time.Duration) { told[r.Name] = status }
+	m.Answered = func(r *Route, status int, _ time.Duration) { told[r.Name] = status }
 	tests := []struct {
 		ask    string // method, target and body
 		status int

@@ -38,9 +38,9 @@ type pair struct {
 	results []string
 }
 
-func newPair(t *testing.T, w *world, row model.Row, rung model.Rung) *pair {
+func newPair(t *testing.T, w *world, row model.Row, delivery model.DeliveryMode) *pair {
 	p := &pair{t: t, world: w, row: row, sessions: session.New(storetest.Open(t, storetest.Address(t)), session.Config{})}
-	p.player = &player{tb: t, world: w, rung: rung, meter: New(row, w.count), read: map[capability.ID]bool{}}
+	p.player = &player{tb: t, world: w, delivery: delivery, meter: New(row, w.count), read: map[capability.ID]bool{}}
 	p.player.asked = func(req llm.Request, answer []llm.Block) {
 		p.want, p.answers = append(p.want, req), append(p.answers, answer)
 	}
@@ -52,7 +52,7 @@ func newPair(t *testing.T, w *world, row model.Row, rung model.Rung) *pair {
 	}
 	p.engine = engine.New(engine.Config{
 		Door: w.door, Sessions: p.sessions, Count: w.count,
-		Terms: engine.Terms{Delivery: rung, Limits: engine.Limits{Repeats: -1}}.Always,
+		Terms: engine.Terms{Delivery: delivery, Limits: engine.Limits{Repeats: -1}}.Always,
 		Model: func(context.Context, session.Head, engine.Retry) (engine.Model, error) {
 			return engine.Model{Model: &llmtest.Fake{Script: p.script}, Row: row}, nil
 		},
@@ -114,7 +114,7 @@ func (p *pair) equal(what string, want, got any) {
 }
 
 // TestTheEngineDoesWhatIsBilled: the requests that TestBill counts are those
-// that the engine makes, on every rung, byte for byte: tools, system text and
+// that the engine makes, on every delivery mode, byte for byte: tools, system text and
 // messages.
 func TestTheEngineDoesWhatIsBilled(t *testing.T) {
 	tools := corpus(t)
@@ -123,12 +123,12 @@ func TestTheEngineDoesWhatIsBilled(t *testing.T) {
 	for _, n := range []int{50, 1000} {
 		w := newWorld(t, tools[:n])
 		talk := w.talk(t, 3, 1, 0)[:8] // later two tools want one name, which the replay gives to another of them
-		for _, rung := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn, model.Auto} {
-			if rung == model.Whole && n > 200 {
+		for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn, model.Auto} {
+			if delivery == model.Whole && n > 200 {
 				continue // the engine makes no such list
 			}
-			t.Run(fmt.Sprint(n, "/", rung), func(t *testing.T) {
-				newPair(t, w, row, rung).play(talk)
+			t.Run(fmt.Sprint(n, "/", delivery), func(t *testing.T) {
+				newPair(t, w, row, delivery).play(talk)
 			})
 		}
 	}
@@ -163,7 +163,7 @@ func (p *pair) play(talk []turn) {
 }
 
 // TestAutoWithoutTheList: where there are too many tools for the engine to read
-// them all, auto takes the rung that it would take if it had.
+// them all, auto takes the delivery mode that it would take if it had.
 func TestAutoWithoutTheList(t *testing.T) {
 	w := newWorld(t, corpus(t)[:2000])
 	var table *model.Table
@@ -172,7 +172,7 @@ func TestAutoWithoutTheList(t *testing.T) {
 		in := deliver.PlanInput{Row: row, Last: own(), Count: w.count}
 		without := deliver.Begin(in)
 		in.All = w.all
-		if with := deliver.Begin(in); with.Rung != without.Rung {
+		if with := deliver.Begin(in); with.Delivery != without.Delivery {
 			t.Errorf("%s: auto is %s without the list and %s with it", f.name, without.Why, with.Why)
 		}
 	}

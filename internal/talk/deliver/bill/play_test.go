@@ -17,19 +17,19 @@ import (
 	"ken/llm"
 )
 
-// What is compared besides the rungs: a conversation without any tools, and
+// What is compared besides the delivery modes: a conversation without any tools, and
 // one with everything in the prompt and nothing of Ken's.
 const (
-	none       model.Rung = "none"
-	everything model.Rung = "everything"
+	none       model.DeliveryMode = "none"
+	everything model.DeliveryMode = "everything"
 )
 
-// A player plays one conversation on one rung.
+// A player plays one conversation on one delivery mode.
 type player struct {
-	tb    testing.TB
-	world *world
-	rung  model.Rung
-	meter *Meter
+	tb       testing.TB
+	world    *world
+	delivery model.DeliveryMode
+	meter    *Meter
 
 	tools    []llm.Tool
 	entries  []session.Entry
@@ -56,7 +56,7 @@ func (p *player) ask(system string, answer []llm.Block) {
 
 // played is what came of it.
 type played struct {
-	rung     model.Rung // that was taken
+	delivery model.DeliveryMode // that was taken
 	why      string
 	cost     float64
 	usage    llm.Usage
@@ -74,27 +74,27 @@ const invokeSchema = `{"type":"object","properties":{"capability":{"type":"strin
 // system is what stands before every conversation, with or without tools.
 var system = strings.TrimSpace(strings.Repeat("You are an assistant that helps people with their work and says what it did. ", 25))
 
-func (w *world) play(tb testing.TB, row model.Row, rung model.Rung, talk []turn, calls int) played {
-	p := &player{tb: tb, world: w, rung: rung, meter: New(row, w.count), read: map[capability.ID]bool{}}
+func (w *world) play(tb testing.TB, row model.Row, delivery model.DeliveryMode, talk []turn, calls int) played {
+	p := &player{tb: tb, world: w, delivery: delivery, meter: New(row, w.count), read: map[capability.ID]bool{}}
 	text, why := p.begin(row, talk[0].found)
 	for i, t := range talk {
 		p.turn(text, i, t, calls)
 	}
 	usage, cost := p.meter.Total()
-	return played{p.rung, why, cost, usage, p.searches, p.meter.Largest()}
+	return played{p.delivery, why, cost, usage, p.searches, p.meter.Largest()}
 }
 
-// begin makes the prefix and gives the system text, and why the rung was chosen.
+// begin makes the prefix and gives the system text, and why the delivery mode was chosen.
 func (p *player) begin(row model.Row, found door.Found) (text, why string) {
-	switch w := p.world; p.rung {
+	switch w := p.world; p.delivery {
 	case none:
 		return system, ""
 	case everything:
 		p.tools = w.raw
 		return system, ""
 	default:
-		plan := deliver.Begin(deliver.PlanInput{Want: p.rung, Row: row, All: w.all, Last: own(), Count: w.count})
-		p.rung, p.tools, text = plan.Rung, plan.Tools, system
+		plan := deliver.Begin(deliver.PlanInput{Want: p.delivery, Row: row, All: w.all, Last: own(), Count: w.count})
+		p.delivery, p.tools, text = plan.Delivery, plan.Tools, system
 		if plan.Map {
 			text += "\n\n" + found.Map
 		}
@@ -115,10 +115,10 @@ func literally(found door.Found) string {
 
 func (p *player) turn(system string, number int, t turn, calls int) {
 	msg := llm.Message{Role: llm.User, Blocks: []llm.Block{{Text: t.message}}}
-	if p.rung != none && p.rung != everything {
+	if p.delivery != none && p.delivery != everything {
 		msg.Blocks = append(msg.Blocks, p.add(t)...)
 	}
-	if p.rung == model.PerTurn {
+	if p.delivery == model.PerTurn {
 		system = literally(t.found)
 	}
 	p.messages = append(p.messages, msg)
@@ -138,7 +138,7 @@ func (p *player) turn(system string, number int, t turn, calls int) {
 
 // add delivers what the turn found.
 func (p *player) add(t turn) (blocks []llm.Block) {
-	in := deliver.AddInput{Rung: p.rung, Found: t.found, Live: p.now(), Last: own(), Count: p.world.count}
+	in := deliver.AddInput{Delivery: p.delivery, Found: t.found, Live: p.now(), Last: own(), Count: p.world.count}
 	for _, b := range t.found.Briefs {
 		in.Offers = append(in.Offers, p.world.offers[b.ID])
 	}
@@ -146,7 +146,7 @@ func (p *player) add(t turn) (blocks []llm.Block) {
 		p.entries, p.tools = append(p.entries, e), e.Tools
 		in.Live = p.now()
 	}
-	in.Found.Rollout.Inject = in.Found.Rollout.Inject && p.rung != model.PerTurn // there it is in the system text
+	in.Found.Rollout.Inject = in.Found.Rollout.Inject && p.delivery != model.PerTurn // there it is in the system text
 	if e, ok := deliver.Add(in); ok {
 		p.entries = append(p.entries, e)
 		blocks = e.Blocks
@@ -178,7 +178,7 @@ func (p *player) step(system string, call llm.ToolCall, result []llm.Block, besi
 func (p *player) callable(system string, need tool) llm.ToolCall {
 	id := capability.ID(need.ID)
 	o := p.world.offers[id]
-	if p.rung == none || p.rung == everything {
+	if p.delivery == none || p.delivery == everything {
 		return llm.ToolCall{Name: o.Tool.Name, Arguments: need.args}
 	}
 	for try := 0; ; try++ {
@@ -244,7 +244,7 @@ func (p *player) look(system, name string, args map[string]string, live deliver.
 		offers = append(offers, p.world.offers[data.ID])
 	}
 	result := []llm.Block{{Text: said.Text}}
-	blocks, given := deliver.Searched(p.rung, offers, live)
+	blocks, given := deliver.Searched(p.delivery, offers, live)
 	if data, ok := said.Data.(discover.Reading); ok {
 		if text, ok := deliver.Instead(data.ID, given); ok {
 			result[0].Text = text
@@ -254,7 +254,7 @@ func (p *player) look(system, name string, args map[string]string, live deliver.
 	p.entries = append(p.entries, e)
 	call := llm.ToolCall{Name: name, Arguments: raw}
 	switch {
-	case len(blocks) > 0 && p.rung == model.Search:
+	case len(blocks) > 0 && p.delivery == model.Search:
 		p.step(system, call, slices.Concat(result, blocks))
 	default:
 		p.step(system, call, result, blocks...)

@@ -36,23 +36,23 @@ type square struct {
 	tools      int
 	calls      int
 	none, all  float64
-	rungs      map[model.Rung]played
-	auto       model.Rung
+	modes      map[model.DeliveryMode]played
+	auto       model.DeliveryMode
 	why        string
 	doesNotFit bool
 }
 
-// over is what a rung costs more than the same conversation without any tools.
-func (c *square) over(r model.Rung) float64 { return c.rungs[r].cost - c.none }
+// over is what a delivery mode costs more than the same conversation without any tools.
+func (c *square) over(r model.DeliveryMode) float64 { return c.modes[r].cost - c.none }
 
 // cut is how much less that is than with everything in the prompt, in percent.
-func (c *square) cut(r model.Rung) float64 { return 100 * (1 - c.over(r)/(c.all-c.none)) }
+func (c *square) cut(r model.DeliveryMode) float64 { return 100 * (1 - c.over(r)/(c.all-c.none)) }
 
-// best is the rung that costs least.
-func (c *square) best() model.Rung {
+// best is the delivery mode that costs least.
+func (c *square) best() model.DeliveryMode {
 	best := model.Bridge
-	for r := range c.rungs {
-		if c.rungs[r].cost < c.rungs[best].cost || c.rungs[r].cost == c.rungs[best].cost && r < best {
+	for r := range c.modes {
+		if c.modes[r].cost < c.modes[best].cost || c.modes[r].cost == c.modes[best].cost && r < best {
 			best = r
 		}
 	}
@@ -74,11 +74,11 @@ func replay(tb testing.TB, tools []tool, fresh int) (cells []*square) {
 			if !ok {
 				tb.Fatalf("the table has no row for %s", f.id)
 			}
-			c := &square{family: f, tools: len(tools), calls: calls, rungs: map[model.Rung]played{}}
-			play := func(r model.Rung) (sum played) {
+			c := &square{family: f, tools: len(tools), calls: calls, modes: map[model.DeliveryMode]played{}}
+			play := func(r model.DeliveryMode) (sum played) {
 				for _, talk := range conversations {
 					p := w.play(tb, row, r, talk, calls)
-					sum.rung, sum.why = p.rung, p.why
+					sum.delivery, sum.why = p.delivery, p.why
 					sum.cost += p.cost
 					sum.searches += p.searches
 					sum.largest = max(sum.largest, p.largest)
@@ -88,15 +88,15 @@ func replay(tb testing.TB, tools []tool, fresh int) (cells []*square) {
 			c.none = play(none).cost
 			all := play(everything)
 			c.all, c.doesNotFit = all.cost, all.largest > row.Window
-			for _, r := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+			for _, r := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
 				if row.Has(r) {
-					c.rungs[r] = play(r)
+					c.modes[r] = play(r)
 				}
 			}
 			auto := play(model.Auto)
-			c.auto, c.why = auto.rung, auto.why
-			if math.Abs(auto.cost-c.rungs[c.auto].cost) > 1e-9 {
-				tb.Errorf("%s, %d tools: auto costs %v and %s, which it is, %v", f.name, len(tools), auto.cost, c.auto, c.rungs[c.auto].cost)
+			c.auto, c.why = auto.delivery, auto.why
+			if math.Abs(auto.cost-c.modes[c.auto].cost) > 1e-9 {
+				tb.Errorf("%s, %d tools: auto costs %v and %s, which it is, %v", f.name, len(tools), auto.cost, c.auto, c.modes[c.auto].cost)
 			}
 			cells = append(cells, c)
 		}
@@ -105,7 +105,7 @@ func replay(tb testing.TB, tools []tool, fresh int) (cells []*square) {
 }
 
 // line is a row of the table: what everything in the prompt adds to the bill,
-// and how much less each rung adds.
+// and how much less each delivery mode adds.
 func (c *square) line() string {
 	var b strings.Builder
 	mark := " "
@@ -113,8 +113,8 @@ func (c *square) line() string {
 		mark = "*" // larger than the model's window: the price is what it would be
 	}
 	fmt.Fprintf(&b, "%5d tools %d calls %-12s without %7.3f all +%8.3f%s", c.tools, c.calls, c.family.name, c.none, c.all-c.none, mark)
-	for _, r := range []model.Rung{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
-		if p, ok := c.rungs[r]; ok {
+	for _, r := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
+		if p, ok := c.modes[r]; ok {
 			fmt.Fprintf(&b, "  %s %.1f%% (%d)", r, c.cut(r), p.searches)
 		}
 	}
@@ -177,7 +177,7 @@ func TestBillOfRestlessPeople(t *testing.T) {
 		for _, n := range []int{20, 50, 200} {
 			for _, c := range replay(t, tools[:n], fresh) {
 				t.Logf("every %d: %s", fresh, c.line())
-				if got := c.rungs[c.auto].cost; got > 1.05*c.all {
+				if got := c.modes[c.auto].cost; got > 1.05*c.all {
 					t.Errorf("%s, %d tools, %d calls: auto costs %.3f, everything in the prompt %.3f", c.family.name, n, c.calls, got, c.all)
 				}
 			}
@@ -186,7 +186,7 @@ func TestBillOfRestlessPeople(t *testing.T) {
 }
 
 // BenchmarkBill reports the least that auto cuts in any cell, and by how much it
-// misses the cheapest rung in the worst, in percent.
+// misses the cheapest delivery mode in the worst, in percent.
 func BenchmarkBill(b *testing.B) {
 	tools := corpus(b)
 	for _, n := range []int{20, 50, 200, 2000} {
@@ -200,7 +200,7 @@ func BenchmarkBill(b *testing.B) {
 						inline = min(inline, c.cut(c.auto))
 					}
 					missed = max(missed, 100*(c.over(c.auto)/c.over(c.best())-1))
-					searches += c.rungs[c.auto].searches
+					searches += c.modes[c.auto].searches
 				}
 				b.ReportMetric(least, "least-cut-%")
 				b.ReportMetric(inline, "least-inline-cut-%")

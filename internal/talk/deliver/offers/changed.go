@@ -19,8 +19,8 @@ import (
 // description or schema is no longer what it was given, and the marks by which
 // it is given once. What was sent stays as it was, so that it stays cached: the
 // text stands beside the message, and the newest counts.
-func (r Reader) Changed(ctx context.Context, rung model.Rung, entries []session.Entry, live deliver.Live) (text string, marks map[capability.ID]string) {
-	if rung == model.PerTurn { // every turn gives its tools again
+func (r Reader) Changed(ctx context.Context, delivery model.DeliveryMode, entries []session.Entry, live deliver.Live) (text string, marks map[capability.ID]string) {
+	if delivery == model.PerTurn { // every turn gives its tools again
 		return "", nil
 	}
 	for _, given := range given(entries, live) {

@@ -68,7 +68,7 @@ func (r Reader) Core(ctx context.Context, live deliver.Live) []deliver.Offer {
 // because another mode shows more of them, and the text that tells about them.
 // The prefix stays as it is: the model calls them by their names or through
 // invoke_capability.
-func (r Reader) Appeared(ctx context.Context, rung model.Rung, live deliver.Live) (text string, offers []deliver.Offer) {
+func (r Reader) Appeared(ctx context.Context, delivery model.DeliveryMode, live deliver.Live) (text string, offers []deliver.Offer) {
 	known := map[capability.ID]bool{}
 	for _, o := range live.Tools {
 		known[o.ID] = true
@@ -79,7 +79,7 @@ func (r Reader) Appeared(ctx context.Context, rung model.Rung, live deliver.Live
 			entries = append(entries, e)
 		}
 	}
-	if len(entries) == 0 || rung == model.PerTurn { // which shows all of them in every turn
+	if len(entries) == 0 || delivery == model.PerTurn { // which shows all of them in every turn
 		return "", nil
 	}
 	offers = r.offers(ctx, entries, live.Taken())

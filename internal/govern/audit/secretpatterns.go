@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// A form is a way to recognise a secret. Its expression is tried only on text
+// A secretPattern is a way to recognise a secret. Its expression is tried only on text
 // that has one of its words (any case); its group, or else the whole match, is
 // the secret.
-type form struct {
+type secretPattern struct {
 	words string // apart by spaces
 	expr  string
 	signs string // one of these bytes is in every match; "" is not worth a look
@@ -21,7 +21,7 @@ const names = `(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[_-]?key|acce
 	`private[_-]?key|signing[_-]?key|encryption[_-]?key|master[_-]?key|shared[_-]?key|client[_-]?secret|credentials?|` +
 	`auth(?:[_-]?(?:key|token|code))?|otp|session(?:[_-]?(?:id|key|token))|signature|sig|x-amz-[a-z-]*(?:signature|credential|token))`
 
-var secretForms = [...]form{
+var secretPatterns = [...]secretPattern{
 	// By where they stand.
 	{"authorization", `(?i)\bauthorization\b["']?\s*[:=]\s*["']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?([^"'\r\n]+)`, ""},
 	{"cookie", `(?i)\bcookie2?\b["']?\s*[:=]\s*["']?([^"'\r\n]+)`, ""},
@@ -127,7 +127,7 @@ type spotter struct {
 	starts pairs          // the first two letters of all words
 	words  [1 << 14]uint8 // by those, one more than the place in lists
 	lists  [][]spotted
-	exprs  [len(secretForms)]func() *regexp.Regexp
+	exprs  [len(secretPatterns)]func() *regexp.Regexp
 }
 
 // address is the bit of what userinfo looks for, which is no expression.
@@ -140,7 +140,7 @@ type spotted struct {
 
 var spot = sync.OnceValue(func() *spotter {
 	s := new(spotter)
-	for i, f := range secretForms {
+	for i, f := range secretPatterns {
 		s.exprs[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(f.expr) })
 		for word := range strings.FieldsSeq(f.words) {
 			s.add(word, 1<<i)
@@ -206,7 +206,7 @@ func structural(s string, found uint64, spans []span) []span {
 	sp := spot()
 	for found &^= address; found != 0; found &= found - 1 {
 		i := bits.TrailingZeros64(found)
-		if signs := secretForms[i].signs; signs != "" && !strings.ContainsAny(s, signs) {
+		if signs := secretPatterns[i].signs; signs != "" && !strings.ContainsAny(s, signs) {
 			continue // "session-1" is a name like those of secrets, with no value
 		}
 		for _, m := range sp.exprs[i]().FindAllStringSubmatchIndex(s, -1) {

@@ -25,9 +25,9 @@ func known(t *testing.T, s setting) *rig {
 		if more != nil {
 			more(c)
 		}
-		c.Fate = func(ctx context.Context, call capability.Call) (Fate, bool, error) {
+		c.CallStatus = func(ctx context.Context, call capability.Call) (CallStatus, bool, error) {
 			f, ok, err := r.run.Fate(ctx, call)
-			return Fate(f), ok, err
+			return CallStatus(f), ok, err
 		}
 	}
 	r = open(t, s)

@@ -19,9 +19,9 @@ func (d *Door) Settings(v View, scope capability.Scope) Settings {
 	return s
 }
 
-// Try is [Door.Find] for a user who wants to see what would be found, with
+// Preview is [Door.Find] for a user who wants to see what would be found, with
 // [Door.Settings]. It records nothing, whatever the session.
-func (d *Door) Try(ctx context.Context, v View, q Query) (Found, error) {
+func (d *Door) Preview(ctx context.Context, v View, q Query) (Found, error) {
 	if v.seen == nil {
 		return Found{Selection: discover.Empty(q.Text)}, ctx.Err()
 	}

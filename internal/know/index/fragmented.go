@@ -6,19 +6,19 @@ import "ken/capability"
 // are gone too.
 func (s *Segment) size() int { return s.Words.len() + s.Stems.len() + s.Names.len() }
 
-// Worn reports whether much of a segment is about capabilities that are gone:
-// changes leave their words, names and slots behind. Then [Segment.Anew] is worth
+// Fragmented reports whether much of a segment is about capabilities that are gone:
+// changes leave their words, names and slots behind. Then [Segment.Rebuilt] is worth
 // its cost. Between two calls of it lie as many changes as half the segment has
 // words, so the cost per change is small.
-func (s *Segment) Worn() bool {
+func (s *Segment) Fragmented() bool {
 	const least = 4096 // below this it makes no difference
 	return s.size() > s.made+s.made/2+least || len(s.free) > len(s.Docs)/3+least/64
 }
 
-// Anew returns a segment rebuilt from the same capabilities, without traces of
+// Rebuilt returns a segment rebuilt from the same capabilities, without traces of
 // others, and for each old slot the new slot of its capability; -1 if the old
 // slot was free.
-func (s *Segment) Anew() (next *Segment, to []int32) {
+func (s *Segment) Rebuilt() (next *Segment, to []int32) {
 	var list []*capability.Capability
 	to = make([]int32, len(s.Docs))
 	for slot := range s.Docs {

@@ -18,12 +18,12 @@ func (v View) Keep(key any, make func() any) any {
 		return make()
 	}
 	if v.reveal != nil {
-		key = overseen{key}
+		key = operatorKey{key}
 	}
 	return v.seen.Keep(key, make)
 }
 
-type overseen struct{ key any }
+type operatorKey struct{ key any }
 
 // Numbered returns the entries of the view with their ordinals, which [Door.Edges]
 // names them by.
@@ -58,17 +58,17 @@ func (d *Door) Edges(v View) *discover.Edges {
 	return v.seen.Edges()
 }
 
-// tellsOf reports whether the viewer is told of an entry. Quarantined entries are
+// shows reports whether the viewer is told of an entry. Quarantined entries are
 // for the operator only.
-func (v View) tellsOf(ordinal int) bool { return v.reveal != nil || v.seen.Sees(ordinal) }
+func (v View) shows(ordinal int) bool { return v.reveal != nil || v.seen.Sees(ordinal) }
 
 // Shown returns the entries that the viewer is told of, with their ordinals: as
-// [View.Told] returns them, but with full paths, which must not be shown to
+// [View.Redacted] returns them, but with full paths, which must not be shown to
 // every viewer.
 func (v View) Shown() iter.Seq2[int, *Entry] {
 	return func(yield func(int, *Entry) bool) {
 		for i, e := range v.Numbered() {
-			if v.tellsOf(i) && !yield(i, v.withoutHidden(e)) {
+			if v.shows(i) && !yield(i, v.withoutHidden(e)) {
 				return
 			}
 		}
@@ -98,12 +98,12 @@ func (v View) Parts() int {
 	}).(int)
 }
 
-// ToldLookup is [View.Lookup] among the entries that the viewer is told of.
-func (v View) ToldLookup(name string) (*Entry, error) {
+// RedactedLookup is [View.Lookup] among the entries that the viewer is told of.
+func (v View) RedactedLookup(name string) (*Entry, error) {
 	if v.snapshot == nil || v.reveal != nil || v.noRules != "" {
 		return v.Lookup(name)
 	}
-	e, err := v.snapshot.LookupAmong(name, v.tellsOf)
+	e, err := v.snapshot.LookupAmong(name, v.shows)
 	if err != nil && v.own != nil {
 		if own := v.ownCalled(name); own != nil && v.allows(own) {
 			return own, nil
@@ -112,12 +112,12 @@ func (v View) ToldLookup(name string) (*Entry, error) {
 	return e, err
 }
 
-// ToldList is [View.List] for a viewer who is not the operator. Nothing in it
-// depends on hidden or quarantined entries: entries are as [View.Told] returns
+// RedactedList is [View.List] for a viewer who is not the operator. Nothing in it
+// depends on hidden or quarantined entries: entries are as [View.Redacted] returns
 // them, presets name only entries that the viewer is told of, and problems are
 // those that one entry has by itself. Problems between several entries or with a
 // file, and the folders of the disk, are for the operator.
-func (v View) ToldList() Listing {
+func (v View) RedactedList() Listing {
 	list := v.List()
 	if v.snapshot == nil || v.reveal != nil {
 		return list
@@ -125,13 +125,13 @@ func (v View) ToldList() Listing {
 	known := map[string]bool{}
 	list.Capabilities = slices.DeleteFunc(list.Capabilities, func(e *Entry) bool {
 		i, there := v.snapshot.Ordinal(e.ID)
-		return there && !v.tellsOf(i)
+		return there && !v.shows(i)
 	})
 	for i, e := range list.Capabilities {
-		list.Capabilities[i] = v.Told(e)
+		list.Capabilities[i] = v.Redacted(e)
 		known[string(e.ID)], known[e.Name] = true, true
 	}
-	list.Problems = slices.DeleteFunc(list.Problems, func(p capability.Problem) bool { return !v.tells(p) })
+	list.Problems = slices.DeleteFunc(list.Problems, func(p capability.Problem) bool { return !v.showsProblem(p) })
 	for i, p := range list.Problems {
 		p.Message, p.Fix = withoutFolder(p.Message, p.Origin), withoutFolder(p.Fix, p.Origin)
 		p.Origin = withoutFolders(p.Origin)
@@ -147,21 +147,21 @@ func (v View) ToldList() Listing {
 		})
 		list.Presets[i] = p
 	}
-	list.Stats = v.toldStats(list)
+	list.Stats = v.redactedStats(list)
 	return list
 }
 
-// tells reports whether a problem is about one entry of the view alone.
-func (v View) tells(p capability.Problem) bool {
+// showsProblem reports whether a problem is about one entry of the view alone.
+func (v View) showsProblem(p capability.Problem) bool {
 	i, there := v.snapshot.Ordinal(p.Subject)
 	switch p.Code {
 	case "same-name", "looks-alike", "unknown-name":
 		return false
 	}
-	return there && v.tellsOf(i)
+	return there && v.shows(i)
 }
 
-func (v View) toldStats(list Listing) Stats {
+func (v View) redactedStats(list Listing) Stats {
 	st := Stats{Version: v.snapshot.Version()}
 	for _, e := range list.Capabilities {
 		if e.State == catalog.Shadowed {
@@ -188,55 +188,55 @@ func (v View) toldStats(list Listing) Stats {
 }
 
 type (
-	toldKey     struct{}
-	statsKey    struct{}
-	overseenKey struct{}
+	redactedKey      struct{}
+	statsKey         struct{}
+	operatorStatsKey struct{}
 )
 
-// ToldStats returns [View.Stats] for a viewer who is not the operator: see
-// [View.ToldList].
-func (v View) ToldStats() Stats {
+// RedactedStats returns [View.Stats] for a viewer who is not the operator: see
+// [View.RedactedList].
+func (v View) RedactedStats() Stats {
 	if v.snapshot == nil || v.reveal != nil {
 		return v.Stats()
 	}
-	return v.Keep(statsKey{}, func() any { return v.ToldList().Stats }).(Stats)
+	return v.Keep(statsKey{}, func() any { return v.RedactedList().Stats }).(Stats)
 }
 
-// Told returns e as a viewer who is not the operator may see it: dependencies that
+// Redacted returns e as a viewer who is not the operator may see it: dependencies that
 // the viewer is not told of are missing, and paths on this disk are cut to their
 // base names. What its author wrote stays.
-func (v View) Told(e *Entry) *Entry {
+func (v View) Redacted(e *Entry) *Entry {
 	if v.snapshot == nil || v.reveal != nil {
 		return e
 	}
-	return placeless(v.withoutHidden(e))
+	return withoutPaths(v.withoutHidden(e))
 }
 
-// withoutHidden is Told, except that paths stay as they are.
+// withoutHidden is Redacted, except that paths stay as they are.
 func (v View) withoutHidden(e *Entry) *Entry {
 	if v.snapshot == nil || v.reveal != nil || len(e.RequiredTools) == 0 || e.State == catalog.Shadowed {
 		return e
 	}
-	told := v.Keep(toldKey{}, func() any { return v.told() }).(map[capability.ID]*Entry)
+	told := v.Keep(redactedKey{}, func() any { return v.redacted() }).(map[capability.ID]*Entry)
 	if other, ok := told[e.ID]; ok {
 		return other
 	}
 	return e
 }
 
-// told returns the entries that are otherwise without what is hidden, as the
+// redacted returns the entries that are otherwise without what is hidden, as the
 // catalog would have made them.
-func (v View) told() map[capability.ID]*Entry {
+func (v View) redacted() map[capability.ID]*Entry {
 	out := map[capability.ID]*Entry{}
 	users := map[capability.ID][]*Entry{} // by what they require
 	var useless []*Entry
 	for i, e := range v.Numbered() {
-		if len(e.RequiredTools) == 0 || !v.tellsOf(i) {
+		if len(e.RequiredTools) == 0 || !v.shows(i) {
 			continue
 		}
 		lost := slices.ContainsFunc(e.Requires, func(id capability.ID) bool {
 			i, there := v.snapshot.Ordinal(id)
-			return there && !v.tellsOf(i)
+			return there && !v.shows(i)
 		}) || slices.ContainsFunc(e.RequiredTools, v.withoutOwn)
 		if lost {
 			e = v.without(e)
@@ -305,11 +305,11 @@ func (v View) without(e *Entry) *Entry {
 // meant returns the entry of the view that a requirement means.
 func (v View) meant(name string) (capability.ID, bool) {
 	for _, id := range []capability.ID{capability.ID(name), capability.MakeID(capability.KindTool, name)} {
-		if i, ok := v.snapshot.Ordinal(id); ok && v.tellsOf(i) {
+		if i, ok := v.snapshot.Ordinal(id); ok && v.shows(i) {
 			return id, true
 		}
 	}
-	if e, err := v.snapshot.LookupAmong(name, v.tellsOf); err == nil {
+	if e, err := v.snapshot.LookupAmong(name, v.shows); err == nil {
 		return e.ID, true
 	}
 	return "", false
@@ -337,8 +337,8 @@ func (v View) knownAs(e *Entry, name string) bool {
 	})
 }
 
-// placeless returns an entry without the folders of the disk it is on.
-func placeless(e *Entry) *Entry {
+// withoutPaths returns an entry without the folders of the disk it is on.
+func withoutPaths(e *Entry) *Entry {
 	bare := withoutFolders(e.Origin)
 	if bare == e.Origin && e.Standing == "" && e.Run == nil {
 		return e

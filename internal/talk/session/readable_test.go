@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTold: what was summed up is there, what was taken back is not, and taking
+// TestReadable: what was summed up is there, what was taken back is not, and taking
 // back a rewind brings nothing back that was taken back otherwise.
-func TestTold(t *testing.T) {
+func TestReadable(t *testing.T) {
 	e := func(seq int, k Kind, from, to int) Entry { return Entry{Seq: seq, Kind: k, From: from, To: to} }
 	for _, test := range []struct {
 		name string
@@ -21,8 +21,8 @@ func TestTold(t *testing.T) {
 		{"rewound", []Entry{e(1, User, 0, 0), e(2, User, 0, 0), e(3, Summary, 1, 1), e(4, Rewound, 2, 3), e(5, User, 0, 0)}, "[1 5]"},
 		{"a rewind of a rewind", []Entry{e(1, User, 0, 0), e(2, User, 0, 0), e(3, Rewound, 2, 2), e(4, Rewound, 3, 3)}, "[1 2]"},
 	} {
-		if got := seqs(Told(test.in)); got != test.want {
-			t.Errorf("%s: Told = %s, want %s", test.name, got, test.want)
+		if got := seqs(Readable(test.in)); got != test.want {
+			t.Errorf("%s: Readable = %s, want %s", test.name, got, test.want)
 		}
 	}
 }
@@ -35,8 +35,8 @@ func seqs(entries []Entry) string {
 	return fmt.Sprint(out)
 }
 
-// TestToldAndLive: without summaries and notes they are the same.
-func TestToldAndLive(t *testing.T) {
+// TestReadableAndLive: without summaries and notes they are the same.
+func TestReadableAndLive(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var entries []Entry
 		for seq := 1; seq <= rapid.IntRange(0, 30).Draw(r, "n"); seq++ {
@@ -47,8 +47,8 @@ func TestToldAndLive(t *testing.T) {
 			}
 			entries = append(entries, e)
 		}
-		if got, want := seqs(Told(entries)), seqs(Live(entries)); got != want {
-			r.Fatalf("Told = %s, Live = %s", got, want)
+		if got, want := seqs(Readable(entries)), seqs(Live(entries)); got != want {
+			r.Fatalf("Readable = %s, Live = %s", got, want)
 		}
 	})
 }

@@ -34,15 +34,15 @@ func given(messages []llm.Message) []string {
 	return out
 }
 
-// TestRungsOverTheWires: a found tool is called by its own name, by every rung
+// TestRungsOverTheWires: a found tool is called by its own name, by every delivery mode
 // of every wire that has it, and the prefix stays.
 func TestRungsOverTheWires(t *testing.T) {
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
-		for _, rung := range []model.Rung{model.Inline, model.Search} {
-			t.Run(string(w)+"/"+string(rung), func(t *testing.T) {
+		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
+			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
 				r := open(t, setting{
-					row: model.Row{Rungs: []model.Rung{model.Inline, model.Search}}, tools: many(300),
-					config: func(c *Config) { c.Terms = Terms{Delivery: rung}.Always },
+					row: model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}, tools: many(300),
+					config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always },
 				})
 				var seen []llm.Request
 				turn := 0

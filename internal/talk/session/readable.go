@@ -1,11 +1,11 @@
 package session
 
-// Told returns what a person may read of a session, in the order in which it was
+// Readable returns what a person may read of a session, in the order in which it was
 // written: everything but what was taken back. What a summary or a marker stands
 // for is there, and so are they, and the notes.
 //
 // The entries are shared with the argument, which must be in order of Seq.
-func Told(entries []Entry) []Entry {
+func Readable(entries []Entry) []Entry {
 	hidden := make([]bool, len(entries))
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]

@@ -11,8 +11,8 @@ import (
 	"ken/capability"
 )
 
-// A footing is where a chain stands: what the next record is tied to.
-type footing struct {
+// A chainPosition is where a chain stands: what the next record is tied to.
+type chainPosition struct {
 	tree frontier
 	prev tlog.Hash // of the newest line
 }

@@ -39,7 +39,7 @@ func TestFold(t *testing.T) {
 	)
 	usage.Usage, usage.Cost = &llm.Usage{Input: 5}, 0.5
 	handle := "0123456789abcdef0123"
-	turns := fold([]session.Entry{
+	turns := turnsOf([]session.Entry{
 		note(0, "sessionType", "main"), prefix, say(1, session.User, llm.Block{Text: " /path "}, llm.Block{Image: &llm.Image{}}), found, usage,
 		note(1, "intent", "edit: to change"), say(1, session.Results, came("c1", "ok", false)),
 		note(1, "refused", "c2 denied"), say(1, session.Results, came("c2", "no", true)), note(1, "end", "aborted"),
@@ -82,7 +82,7 @@ func TestFoldCommand(t *testing.T) {
 		"denied before": {[]session.Entry{note(1, "refused", "command_1 denied"), output("It did not work:")}, `{"text":"It did not work","failed":true,"kind":"denied"}`},
 		"of another":    {[]session.Entry{note(1, "commandResult", `{"id":"command_7","failed":true}`), output("It gave:")}, `{"text":"It did not work","failed":false}`},
 	} {
-		got, err := json.Marshal(fold(append(typed[:2:2], c.after...))[0].Items[0])
+		got, err := json.Marshal(turnsOf(append(typed[:2:2], c.after...))[0].Items[0])
 		if want := `{"type":"call","id":"command_1","target":"greet","result":` + c.want + `}`; err != nil || string(got) != want {
 			t.Errorf("%s: %s %v, want %s", name, got, err, want)
 		}
@@ -115,7 +115,7 @@ func TestFoldAnything(t *testing.T) {
 	})
 	rapid.Check(t, func(r *rapid.T) {
 		entries := rapid.SliceOfN(entry, 0, 20).Draw(r, "entries")
-		turns := fold(entries)
+		turns := turnsOf(entries)
 		if _, err := json.Marshal(turns); err != nil {
 			r.Fatalf("fold cannot be written: %v", err)
 		}

@@ -37,21 +37,21 @@ const (
 	mostAwaiting = 10 * time.Second // how long the end of a turn waits for it
 )
 
-// Dump returns the tokens of one request that describes everything a viewer has
+// AllToolTokens returns the tokens of one request that describes everything a viewer has
 // to a model without Ken: every tool with its original description and schema,
 // every card in full, one line for everything else, and one tool to read texts
 // with. Prompts that a person types and Ken's own tools are not counted.
 // docs/decisions/2026-11-16-naive-baseline.md says why. It is computed in the
-// background: Dump returns 0 until it is known, and if nothing is recorded.
-// [Door.AwaitDump] waits for it.
-func (d *Door) Dump(v View) int {
+// background: AllToolTokens returns 0 until it is known, and if nothing is recorded.
+// [Door.AwaitAllToolTokens] waits for it.
+func (d *Door) AllToolTokens(v View) int {
 	n, _ := d.dump(v)
 	return n
 }
 
-// AwaitDump returns what [Door.Dump] does, and waits until it is known, but not
+// AwaitAllToolTokens returns what [Door.AllToolTokens] does, and waits until it is known, but not
 // for longer than 10 seconds.
-func (d *Door) AwaitDump(ctx context.Context, v View) int {
+func (d *Door) AwaitAllToolTokens(ctx context.Context, v View) int {
 	ctx, cancel := context.WithTimeout(ctx, mostAwaiting)
 	defer cancel()
 	for {

@@ -24,8 +24,8 @@ const (
 	toolIntent = capability.ToolIntent
 )
 
-// A folder makes turns of entries, the way a person reads them.
-type folder struct {
+// A turnBuilder makes turns of entries, the way a person reads them.
+type turnBuilder struct {
 	turns   []*Turn
 	offers  map[string]session.Offer // by the name that the model calls
 	calls   map[string]*Item         // by id, the newest
@@ -34,9 +34,9 @@ type folder struct {
 	intent  string                   // that counts in the turn
 }
 
-// fold returns the turns that entries tell of, oldest first.
-func fold(entries []session.Entry) []*Turn {
-	f := &folder{offers: map[string]session.Offer{}, calls: map[string]*Item{}, refused: map[string]string{}}
+// turnsOf returns the turns that entries tell of, oldest first.
+func turnsOf(entries []session.Entry) []*Turn {
+	f := &turnBuilder{offers: map[string]session.Offer{}, calls: map[string]*Item{}, refused: map[string]string{}}
 	for i := range entries {
 		f.add(&entries[i])
 	}
@@ -44,14 +44,14 @@ func fold(entries []session.Entry) []*Turn {
 }
 
 // turn returns the turn of an entry, or none where it has not begun.
-func (f *folder) turn(e *session.Entry) *Turn {
+func (f *turnBuilder) turn(e *session.Entry) *Turn {
 	if n := len(f.turns); n > 0 && f.turns[n-1].Turn == e.Turn {
 		return f.turns[n-1]
 	}
 	return nil
 }
 
-func (f *folder) add(e *session.Entry) {
+func (f *turnBuilder) add(e *session.Entry) {
 	for _, o := range e.Offers {
 		f.offers[o.Tool] = o
 	}
@@ -101,7 +101,7 @@ func (t *Turn) said(e *session.Entry) {
 	t.Said = strings.Join(parts, "\n")
 }
 
-func (f *folder) note(t *Turn, e *session.Entry) {
+func (f *turnBuilder) note(t *Turn, e *session.Entry) {
 	switch n := session.ReadNote(e).(type) {
 	case session.Ended:
 		t.End, t.Why = n.Reason, n.Why
@@ -117,7 +117,7 @@ func (f *folder) note(t *Turn, e *session.Entry) {
 }
 
 // answer takes what the model said and called.
-func (f *folder) answer(t *Turn, e *session.Entry) {
+func (f *turnBuilder) answer(t *Turn, e *session.Entry) {
 	for i := range e.Blocks {
 		b := &e.Blocks[i]
 		switch {
@@ -141,7 +141,7 @@ func (f *folder) answer(t *Turn, e *session.Entry) {
 
 // call returns a call as what is really called. It is the envelope itself only if
 // that cannot be read.
-func (f *folder) call(c *llm.ToolCall) *Item {
+func (f *turnBuilder) call(c *llm.ToolCall) *Item {
 	item := &Item{Type: "call", ID: c.ID, Target: c.Name}
 	args := c.Arguments
 	if c.Name == toolInvoke {
@@ -177,7 +177,7 @@ func argumentsOf(args []byte) json.RawMessage {
 }
 
 // results adds the results in an entry to their calls.
-func (f *folder) results(e *session.Entry) {
+func (f *turnBuilder) results(e *session.Entry) {
 	for i := range e.Blocks {
 		r := e.Blocks[i].Result
 		if r == nil || f.calls[r.ID] == nil {
@@ -193,7 +193,7 @@ func (f *folder) results(e *session.Entry) {
 }
 
 // kind returns how the call with an id was refused, once: ids come again.
-func (f *folder) kind(id string) string {
+func (f *turnBuilder) kind(id string) string {
 	kind := f.refused[id]
 	delete(f.refused, id)
 	return kind
@@ -250,7 +250,7 @@ func beginning(s string, most int) (text string, cut bool) {
 
 // commandResult takes what a command that was typed came to. The model was told
 // of it in a fence, which people need not see.
-func (f *folder) commandResult(t *Turn, e *session.Entry) {
+func (f *turnBuilder) commandResult(t *Turn, e *session.Entry) {
 	if !t.Command || len(e.Blocks) != 1 {
 		return
 	}
