@@ -82,7 +82,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 		x[fitCos] = float64(best.cos)
 		x[fitNearName] = float64(best.features[featureNearName])
 	}
-	if s.read {
+	if s.vectors.read {
 		x[fitNearRead] = max(0, float64(best.nearRead)-v.byChance())
 		x[fitCosRead] = float64(best.cosRead)
 		for i := range s.candidates {
@@ -95,7 +95,7 @@ func (s *searcher) gate(v *View) [gates]float64 {
 	for _, a := range [...]struct{ feature, rank int }{{fitAhead, 1}, {fitAhead3, 2}, {fitAhead6, 5}} {
 		x[a.feature] = float64(best.score - s.at(min(a.rank, len(s.candidates)-1)).score)
 	}
-	if s.compared {
+	if s.vectors.compared {
 		for i := range s.candidates {
 			c := &s.candidates[i]
 			x[fitMostNear] = max(x[fitMostNear], float64(c.near)/4)

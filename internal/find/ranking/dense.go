@@ -93,16 +93,16 @@ func (c *channel) compare(v *View, of *candidate) (cos, near float32, ok bool) {
 // the program's own model cannot read the message, the embedder's stands in for
 // it.
 func (s *searcher) similar(v *View, q Query, keep Keep) {
-	s.compared, s.read, s.unread, s.embedding = false, false, false, 0
+	s.vectors.compared, s.vectors.read, s.vectors.unread, s.vectors.embedding = false, false, false, 0
 	own := s.meaning(v, q)
-	first, second := &s.own, (*channel)(nil)
+	first, second := &s.vectors.own, (*channel)(nil)
 	switch {
 	case len(own) > 0 && first.open(v, own, false):
-		if len(q.Vector) > 0 && s.embedder.open(v, q.Vector, true) {
-			second = &s.embedder
+		if len(q.Vector) > 0 && s.vectors.embedder.open(v, q.Vector, true) {
+			second = &s.vectors.embedder
 		}
 	case len(q.Vector) > 0 && !q.English && first.open(v, q.Vector, true):
-		s.unread = false
+		s.vectors.unread = false
 	default:
 		return
 	}
@@ -114,7 +114,7 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 		c := &s.candidates[i]
 		if cos, near, ok := first.compare(v, c); ok {
 			c.cos, c.near, c.nearClause = cos, near, near
-			c.compared, s.compared = true, true
+			c.compared, s.vectors.compared = true, true
 		}
 		if second == nil {
 			continue
@@ -122,7 +122,7 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 		c.cosRead, c.nearRead = c.cos, c.near
 		if cos, near, ok := second.compare(v, c); ok {
 			c.cosRead, c.nearRead = cos, near
-			s.read = true
+			s.vectors.read = true
 		}
 	}
 	if !first.second {
@@ -135,7 +135,7 @@ func (s *searcher) similar(v *View, q Query, keep Keep) {
 func (s *searcher) nearest(v *View, c *channel, keep Keep) {
 	for want := denseShortlist; ; want *= 4 {
 		limit, all := within(c.histogram, want)
-		s.closest = s.closest[:0]
+		s.vectors.closest = s.vectors.closest[:0]
 		from := 0
 		for i := range v.parts {
 			p := &v.parts[i]
@@ -144,20 +144,20 @@ func (s *searcher) nearest(v *View, c *channel, keep Keep) {
 			}
 			for slot, d := range c.distance[from : from+len(p.Docs)] {
 				if d != 0 && int(d)-1 <= limit && (keep == nil || keep(i, slot, -1)) {
-					s.closest = append(s.closest, place{-float32(d), int32(i), int32(slot)})
+					s.vectors.closest = append(s.vectors.closest, place{-float32(d), int32(i), int32(slot)})
 				}
 			}
 			from += len(p.Docs)
 		}
-		if all || len(s.closest) >= denseShortlist/2 {
+		if all || len(s.vectors.closest) >= denseShortlist/2 {
 			break
 		}
 	}
-	if len(s.closest) > 2*denseShortlist { // many are equally near
-		slices.SortFunc(s.closest, v.compare)
-		s.closest = s.closest[:2*denseShortlist]
+	if len(s.vectors.closest) > 2*denseShortlist { // many are equally near
+		slices.SortFunc(s.vectors.closest, v.compare)
+		s.vectors.closest = s.vectors.closest[:2*denseShortlist]
 	}
-	for _, p := range s.closest {
+	for _, p := range s.vectors.closest {
 		s.include(p.part, p.slot)
 	}
 }

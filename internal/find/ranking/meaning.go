@@ -16,7 +16,7 @@ func (s *searcher) meaning(v *View, q Query) []float32 {
 		return nil
 	}
 	if s.asked.foreign || !index.MostlyASCII(q.Text) {
-		s.unread = len(s.asked.terms) > 0 // a smiley is of no language
+		s.vectors.unread = len(s.asked.terms) > 0 // a smiley is of no language
 		return nil
 	}
 	text := ends(q.Text)
@@ -24,9 +24,9 @@ func (s *searcher) meaning(v *View, q Query) []float32 {
 		text += "\n" + ends(q.Before[0].Text)
 	}
 	start := time.Now()
-	s.vector = v.model.AppendMessage(s.vector[:0], text)
-	s.embedding = time.Since(start)
-	return s.vector
+	s.vectors.vector = v.model.AppendMessage(s.vectors.vector[:0], text)
+	s.vectors.embedding = time.Since(start)
+	return s.vectors.vector
 }
 
 const (
@@ -53,22 +53,22 @@ func ends(text string) string {
 // opinion, and are compared in a twentieth of the time.
 func (s *searcher) clauses(v *View, text string, mean, deviation float32) {
 	text = ends(text)
-	s.phrases = slices.AppendSeq(s.phrases[:0], clausesOf(text))
-	if len(s.phrases) == 1 && len(s.phrases[0]) == len(text) {
+	s.vectors.phrases = slices.AppendSeq(s.vectors.phrases[:0], clausesOf(text))
+	if len(s.vectors.phrases) == 1 && len(s.vectors.phrases[0]) == len(text) {
 		return
 	}
-	if n := len(s.phrases); n > mostClauses {
-		s.phrases = slices.Delete(s.phrases, mostClauses/2, n-mostClauses/2)
+	if n := len(s.vectors.phrases); n > mostClauses {
+		s.vectors.phrases = slices.Delete(s.vectors.phrases, mostClauses/2, n-mostClauses/2)
 	}
 	// All codes first: making them is what embedding takes, comparing is not.
 	start := time.Now()
-	s.codes = s.codes[:0]
-	for _, clause := range s.phrases {
-		s.codes = v.model.AppendSigns(s.codes, clause)
+	s.vectors.codes = s.vectors.codes[:0]
+	for _, clause := range s.vectors.phrases {
+		s.vectors.codes = v.model.AppendSigns(s.vectors.codes, clause)
 	}
-	s.embedding += time.Since(start)
+	s.vectors.embedding += time.Since(start)
 	n := v.model.Dimensions() / 64
-	for rest := s.codes; len(rest) >= n && n > 0; rest = rest[n:] {
+	for rest := s.vectors.codes; len(rest) >= n && n > 0; rest = rest[n:] {
 		code := rest[:n]
 		if index.Silent(code) {
 			continue
@@ -133,8 +133,8 @@ func joins(word string) bool {
 // spell makes the codes of the message's words, which those of names are
 // compared with.
 func (s *searcher) spell(v *View) {
-	s.spelt = s.spelt[:0]
-	if v.model == nil || !s.compared {
+	s.vectors.spelt = s.vectors.spelt[:0]
+	if v.model == nil || !s.vectors.compared {
 		return
 	}
 	start := time.Now()
@@ -142,13 +142,13 @@ func (s *searcher) spell(v *View) {
 	for i := range s.asked.terms {
 		if t := &s.asked.terms[i]; t.current && words < mostSpelt {
 			words++
-			before := len(s.spelt)
-			if s.spelt = v.model.AppendSigns(s.spelt, t.word); index.Silent(s.spelt[before:]) {
-				s.spelt = s.spelt[:before]
+			before := len(s.vectors.spelt)
+			if s.vectors.spelt = v.model.AppendSigns(s.vectors.spelt, t.word); index.Silent(s.vectors.spelt[before:]) {
+				s.vectors.spelt = s.vectors.spelt[:before]
 			}
 		}
 	}
-	s.embedding += time.Since(start)
+	s.vectors.embedding += time.Since(start)
 }
 
 // likest says how similar a word of a name is to the word of the message that
@@ -159,7 +159,7 @@ func (s *searcher) likest(code []uint64) float32 {
 		return 0
 	}
 	least := 64 * n / 2 // as different as unrelated words are
-	for rest := s.spelt; len(rest) >= n; rest = rest[n:] {
+	for rest := s.vectors.spelt; len(rest) >= n; rest = rest[n:] {
 		least = min(least, index.Differences(code, rest))
 	}
 	return index.Cosine(least, 64*n)

@@ -78,10 +78,10 @@ func (s *searcher) rank(v *View) {
 	defer s.displace()
 	s.spell(v)
 	s.weights = &wordsAlone
-	if s.compared {
+	if s.vectors.compared {
 		s.weights = &withVectors
 	}
-	if s.read {
+	if s.vectors.read {
 		s.weights = &withEmbedder
 	}
 	var most [features]float32
@@ -241,7 +241,7 @@ func (s *searcher) nameShare(v *View, p *part, number int, d *index.Doc) (same, 
 		if at := places[id]; at > 0 && s.asked.terms[at-1].current {
 			same += r
 			alike += r
-		} else if s.compared {
+		} else if s.vectors.compared {
 			alike += r * s.likest(d.NameCode(i))
 		}
 	}

@@ -80,13 +80,17 @@ type searcher struct {
 	// By clause of the message.
 	clause, clauseTotal []float32
 
-	// For vectors.
-	own       channel
-	embedder  channel
-	compared  bool          // they had a say
+	vectors vectorSearch
+}
+
+// A vectorSearch is the part of a search that compares vectors.
+type vectorSearch struct {
+	own       channel       // of the model of the index
+	embedder  channel       // of another embedder
+	compared  bool          // vectors had a say
 	read      bool          // those of an embedder had one, too
 	unread    bool          // the message is in a language that no model at hand reads
-	embedding time.Duration // that the message's took
+	embedding time.Duration // that the message's vector took
 	vector    []float32
 	codes     []uint64 // of these
 	phrases   []string // the clauses of the message
@@ -116,7 +120,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 // answer returns the best candidates.
 func (s *searcher) answer(v *View, limit int) Answer {
 	t := s.confidence(v)
-	a := Answer{Fit: t.fit, Unread: s.unread, Embedding: s.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
+	a := Answer{Fit: t.fit, Unread: s.vectors.unread, Embedding: s.vectors.embedding, Hits: make([]Hit, 0, max(0, min(limit, len(s.candidates))))}
 	words := make([]string, 0, 8*cap(a.Hits))
 	best := float32(0)
 	for i := range cap(a.Hits) {
