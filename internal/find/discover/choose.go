@@ -51,7 +51,7 @@ func (t *turn) force() {
 		case !t.visible.Has(ordinal):
 			refuse("capabilities.forceInclude names it, but it is " + string(t.snapshot.Entries()[ordinal].State))
 		case slices.Contains(t.shown, ordinal): // named twice
-		case has(t.excluded, ordinal):
+		case has(t.keptOut.excluded, ordinal):
 			refuse("capabilities.exclude names it, which counts before forceInclude")
 		case !t.passes(ordinal):
 			refuse("capabilities.forceInclude names it, but the query's filter keeps it out")
@@ -70,11 +70,11 @@ func (t *turn) force() {
 // briefs chooses what is said in a line each.
 func (t *turn) briefs(answer ranking.Answer, ranked []graph.Ranked) {
 	t.skipped = slices.Grow(t.skipped, len(ranked))
-	if t.refused && len(ranked) == 0 {
+	if t.keptOut.refused && len(ranked) == 0 {
 		t.skipped = append(t.skipped, show.Skip{Tier: show.TierBriefs, Reason: "the query's own filter (kind, category, availability, exclude) keeps out everything that matches"})
 	}
-	for _, b := range t.barred {
-		if t.rivals.beat(b.score) {
+	for _, b := range t.keptOut.barred {
+		if t.keptOut.rivals.beat(b.score) {
 			t.skip(b.ordinal, show.TierBriefs, "capabilities.exclude names it")
 		}
 	}
@@ -227,7 +227,7 @@ func (t *turn) sticky(extra int) {
 			ordinal := named[0]
 			switch {
 			case slices.Contains(t.shown, ordinal):
-			case has(t.excluded, ordinal):
+			case has(t.keptOut.excluded, ordinal):
 				t.skipf(ordinal, show.TierBriefs, "it is %s, but capabilities.exclude names it", list.why)
 			case !t.passes(ordinal):
 				t.skipf(ordinal, show.TierBriefs, "it is %s, but the query's filter keeps it out", list.why)
@@ -267,7 +267,7 @@ func (t *turn) cards(ctx context.Context) {
 	for _, a := range t.learnedCards(set.Select(x, t.cfg.Card)) {
 		switch {
 		case !t.visible.Has(a.Ordinal) || !t.passes(a.Ordinal) || t.isCard(a.Ordinal):
-		case has(t.excluded, a.Ordinal):
+		case has(t.keptOut.excluded, a.Ordinal):
 			if a.Passed {
 				t.skip(a.Ordinal, show.TierCards, "capabilities.exclude names it")
 			}

@@ -31,8 +31,8 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	if len(q.Text) > ranking.LongestText {
 		t.sel.Degraded = append(t.sel.Degraded, fmt.Sprintf("of a message of %d bytes the first and the last %d were read", len(q.Text), ranking.LongestText/2))
 	}
-	t.excluded = ordinals(v, cfg.Exclude)
-	t.hidden = ordinals(v, q.Filter.Exclude)
+	t.keptOut.excluded = ordinals(v, cfg.Exclude)
+	t.keptOut.hidden = ordinals(v, q.Filter.Exclude)
 	if t.sel.Abilities = AsksAbilities(q.Text); t.sel.Abilities {
 		t.query.Text = "" // the map answers it, not capabilities with similar words
 	}
@@ -45,7 +45,7 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	t.cards(ctx)
 	t.fulls(ctx)
 	t.sel.Shown = listed(show.Assemble(cfg.Budget.For(q.Conversation), show.Input{
-		Map: v.sheet(t.excluded), Briefs: t.items, Cards: t.cardItems, Fulls: t.fullItems,
+		Map: v.sheet(t.keptOut.excluded), Briefs: t.items, Cards: t.cardItems, Fulls: t.fullItems,
 	}))
 	t.sel.Skipped = append(t.sel.Skipped, t.skipped...)
 	t.sel.Budget = cfg.Budget.For(q.Conversation).Total
@@ -60,11 +60,8 @@ type turn struct {
 	query Query
 	cfg   Config
 
-	excluded []int // by the configuration; ordinals, sorted
-	hidden   []int // by the query
-	barred   []barred
-	refused  bool   // the query's filter kept out something that matches
-	rivals   rivals // what the barred would have had to beat
+	keptOut keptOut
+
 	hits     []ranking.Hit
 	crowded  map[int]string // ordinals that had to make room for more trusted hits, and why
 	ordinals []int          // ordinals of the hits
@@ -78,6 +75,15 @@ type turn struct {
 	shown     []int // ordinals that have a brief or a card
 	skipped   []show.Skip
 	sel       Selection
+}
+
+// keptOut is what may not be shown, although it may match.
+type keptOut struct {
+	excluded []int // by the configuration; ordinals, sorted
+	hidden   []int // by the query
+	barred   []barred
+	refused  bool   // the query's filter kept out something that matches
+	rivals   rivals // what the barred would have had to beat
 }
 
 // barred is something that would have been found but for capabilities.exclude.
@@ -102,7 +108,7 @@ func has(sorted []int, ordinal int) bool {
 
 // may reports whether an entry may be shown for this query.
 func (t *turn) may(ordinal int) bool {
-	return ordinal >= 0 && t.visible.Has(ordinal) && !has(t.excluded, ordinal) && t.passes(ordinal)
+	return ordinal >= 0 && t.visible.Has(ordinal) && !has(t.keptOut.excluded, ordinal) && t.passes(ordinal)
 }
 
 // passes reports whether an entry passes the query's filter.
@@ -114,7 +120,7 @@ func (t *turn) passes(ordinal int) bool {
 	e := t.snapshot.Entries()[ordinal]
 	return (len(f.Kinds) == 0 || slices.Contains(f.Kinds, e.Kind)) &&
 		(f.Category == "" || strings.EqualFold(f.Category, e.Category)) &&
-		(!f.OnlyAvailable || e.Available) && !has(t.hidden, ordinal)
+		(!f.OnlyAvailable || e.Available) && !has(t.keptOut.hidden, ordinal)
 }
 
 // What earlier messages count, the latest first, and by who said them.
@@ -178,19 +184,19 @@ func (t *turn) search(vector []float32) (ranking.Answer, []graph.Ranked) {
 		case !t.query.AmongCards && t.snapshot.Entries()[ordinal].Kind == capability.KindCard:
 			return false // its triggers decide
 		case !t.passes(ordinal):
-			t.refused = t.refused || score > 0
+			t.keptOut.refused = t.keptOut.refused || score > 0
 			return false
-		case has(t.excluded, ordinal):
+		case has(t.keptOut.excluded, ordinal):
 			if score >= 0 {
 				t.bar(ordinal, score)
 			}
 			return false
-		case len(t.excluded) > 0 && score >= 0:
-			t.rivals.add(score)
+		case len(t.keptOut.excluded) > 0 && score >= 0:
+			t.keptOut.rivals.add(score)
 		}
 		return true
 	}
-	if len(t.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
+	if len(t.keptOut.excluded) == 0 && t.query.Filter.empty() && (t.hasCards() == 0 || t.query.AmongCards) {
 		keep = nil
 	}
 	asked := ranking.Query{Text: t.query.Text, Before: t.before(), Vector: vector, English: t.finder.vectors.local}
@@ -246,17 +252,17 @@ const mostBarred = 3
 
 // bar remembers the best matches that capabilities.exclude kept out.
 func (t *turn) bar(ordinal int, score float32) {
-	for i := range t.barred {
-		if t.barred[i].ordinal == ordinal {
-			t.barred[i].score = max(t.barred[i].score, score)
+	for i := range t.keptOut.barred {
+		if t.keptOut.barred[i].ordinal == ordinal {
+			t.keptOut.barred[i].score = max(t.keptOut.barred[i].score, score)
 			return
 		}
 	}
-	t.barred = append(t.barred, barred{ordinal, score})
-	slices.SortFunc(t.barred, func(a, b barred) int {
+	t.keptOut.barred = append(t.keptOut.barred, barred{ordinal, score})
+	slices.SortFunc(t.keptOut.barred, func(a, b barred) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.ordinal, b.ordinal))
 	})
-	t.barred = t.barred[:min(len(t.barred), mostBarred)]
+	t.keptOut.barred = t.keptOut.barred[:min(len(t.keptOut.barred), mostBarred)]
 }
 
 // rivals are the best scores of the first pass, the highest first. How many
