@@ -47,7 +47,7 @@ func startUnder(ctx context.Context, s Spec, found Isolation) (*Process, error) 
 	}
 	r := &run{spec: s, iso: iso, absent: s.absent(), up: make(chan struct{})}
 	if s.Egress != nil {
-		r.egress, r.stopEgress = context.WithCancel(ctx)
+		r.egress.ctx, r.egress.stop = context.WithCancel(ctx)
 	}
 	if err := r.start(); err != nil {
 		r.release()
@@ -144,19 +144,31 @@ type run struct {
 	begun   time.Time
 	up      chan struct{} // closed when the tool runs; iso does not change after
 
-	stdin      *os.File
-	out        [2]*os.File
-	kept       [2]*capture
-	total      atomic.Int64
-	drains     int // streams that are read
-	drained    chan struct{}
-	over       chan End
-	told       bool // the helper was told to sweep
-	refill     bool // a spare is to be made once the tool runs
-	buried     bool // its end is seen to
-	egress     context.Context
-	stopEgress context.CancelFunc
-	serving    sync.WaitGroup // the egress
+	stdin   *os.File
+	streams outputStreams
+	egress  egressServer
+
+	over   chan End
+	told   bool // the helper was told to sweep
+	refill bool // a spare is to be made once the tool runs
+	buried bool // its end is seen to
+}
+
+// outputStreams are standard output and standard error of a tool, which are read
+// until they end.
+type outputStreams struct {
+	out     [2]*os.File
+	kept    [2]*capture
+	total   atomic.Int64 // bytes of both
+	drains  int          // streams that are read
+	drained chan struct{}
+}
+
+// An egressServer is the tool's way to the network.
+type egressServer struct {
+	ctx     context.Context // nil: there is none
+	stop    context.CancelFunc
+	serving sync.WaitGroup
 }
 
 func (r *run) refusal(layer string, cause error) *Refusal {
@@ -164,14 +176,14 @@ func (r *run) refusal(layer string, cause error) *Refusal {
 }
 
 func (r *run) release() {
-	if r.stopEgress != nil {
-		r.stopEgress()
-		r.serving.Wait() // what passed it is told before the end is
+	if r.egress.stop != nil {
+		r.egress.stop()
+		r.egress.serving.Wait() // what passed it is told before the end is
 	}
 	if r.launch != nil {
 		r.launch.close()
 	}
-	for _, f := range []*os.File{r.stdin, r.out[0], r.out[1]} {
+	for _, f := range []*os.File{r.stdin, r.streams.out[0], r.streams.out[1]} {
 		if f != nil {
 			f.Close()
 		}
@@ -272,8 +284,8 @@ func (r *run) pipes() (files []*os.File, closeAll func(), err error) {
 		return files, closeAll, err
 	}
 	files = append(files, in)
-	r.over, r.drained = make(chan End, 1), make(chan struct{}, 2)
-	r.kept[0], r.kept[1] = newCapture(r.spec.Limits.Output), newCapture(r.spec.Limits.Output)
+	r.over, r.streams.drained = make(chan End, 1), make(chan struct{}, 2)
+	r.streams.kept[0], r.streams.kept[1] = newCapture(r.spec.Limits.Output), newCapture(r.spec.Limits.Output)
 	var live *shared
 	if r.spec.Live != nil {
 		live = &shared{w: r.spec.Live}
@@ -297,9 +309,9 @@ func (r *run) pipes() (files []*os.File, closeAll func(), err error) {
 			unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, mib)
 		}
 		files = append(files, to)
-		r.out[i] = from
-		r.drains++
-		d := &drain{from: from, kept: r.kept[i], total: &r.total, stop: r.spec.Limits.OutputStop,
+		r.streams.out[i] = from
+		r.streams.drains++
+		d := &drain{from: from, kept: r.streams.kept[i], total: &r.streams.total, stop: r.spec.Limits.OutputStop,
 			over: func() { r.tooMuch(OverOutput) }}
 		if live != nil {
 			d.to = append(d.to, live)
@@ -309,7 +321,7 @@ func (r *run) pipes() (files []*os.File, closeAll func(), err error) {
 		}
 		go func() {
 			d.run()
-			r.drained <- struct{}{}
+			r.streams.drained <- struct{}{}
 		}()
 	}
 	return files, closeAll, nil

@@ -54,7 +54,7 @@ func (r *run) supervise(ctx context.Context) (Outcome, error) {
 	// that is an outcome too.
 	o := Outcome{End: c.end, ExitCode: -1, Duration: duration, Isolation: r.iso, Made: r.spec.made(r.absent)}
 	o.Unfinished = !r.drain()
-	o.Stdout, o.Stderr = r.kept[0].output(), r.kept[1].output()
+	o.Stdout, o.Stderr = r.streams.kept[0].output(), r.streams.kept[1].output()
 	r.judge(&o, c.ended, state, starved)
 	return o, nil
 }
@@ -245,12 +245,12 @@ func (r *run) serve(oob []byte) {
 		return
 	}
 	f := os.NewFile(uintptr(fds[0]), "egress")
-	if r.spec.Egress == nil || r.egress == nil {
+	if r.spec.Egress == nil || r.egress.ctx == nil {
 		f.Close()
 		return
 	}
-	r.serving.Go(func() {
-		r.spec.Egress.Serve(r.egress, f)
+	r.egress.serving.Go(func() {
+		r.spec.Egress.Serve(r.egress.ctx, f)
 		f.Close()
 	})
 }
@@ -287,9 +287,9 @@ func (r *run) kill() <-chan time.Time {
 
 // drain waits for the rest of the output and reports whether all of it came.
 func (r *run) drain() bool {
-	for left, late := r.drains, time.After(drainTime); left > 0; {
+	for left, late := r.streams.drains, time.After(drainTime); left > 0; {
 		select {
-		case <-r.drained:
+		case <-r.streams.drained:
 			left--
 		case <-late:
 			return false
