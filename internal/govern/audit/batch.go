@@ -28,12 +28,12 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 	if err := l.needBatch(); err != nil {
 		return nil, 0, err
 	}
-	b, seq = l.pending, l.tree.size
+	b, seq = l.queue.pending, l.tree.size
 	l.link(b, items)
 	b.asked += len(items)
-	if l.want > 0 && b.count >= l.want {
-		l.want = 0
-		l.full <- struct{}{} // has room: want is set once for each reading of it
+	if l.queue.want > 0 && b.count >= l.queue.want {
+		l.queue.want = 0
+		l.queue.full <- struct{}{} // has room: want is set once for each reading of it
 	}
 	return b, seq, nil
 }
@@ -41,12 +41,12 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 // needBatch makes the batch that waits where there is none. Its first line
 // tells of a gap, if there was one. l.mu is held.
 func (l *Log) needBatch() error {
-	if l.pending != nil {
+	if l.queue.pending != nil {
 		return nil
 	}
 	b := &batch{done: make(chan struct{})}
-	if n := len(l.spare); n > 0 {
-		b.lines, l.spare = l.spare[n-1][:0], l.spare[:n-1]
+	if n := len(l.queue.spare); n > 0 {
+		b.lines, l.queue.spare = l.queue.spare[n-1][:0], l.queue.spare[:n-1]
 	}
 	if l.gap != nil {
 		it, err := l.prepare(l.gap.record())
@@ -57,9 +57,9 @@ func (l *Log) needBatch() error {
 		bodies.Put(it.pooled)
 		b.gap, l.gap = l.gap, nil
 	}
-	l.pending = b
+	l.queue.pending = b
 	select {
-	case l.wake <- struct{}{}:
+	case l.queue.wake <- struct{}{}:
 	default:
 	}
 	return nil
@@ -70,14 +70,14 @@ func (l *Log) link(b *batch, items []item) {
 	now := l.cfg.now()
 	clock := ""
 	switch ms := now.UnixMilli(); {
-	case ms > l.lastMS || l.last == "":
-		l.last, l.lastMS = formatTime(now), ms
-	case ms < l.lastMS:
+	case ms > l.newest.lastMS || l.newest.last == "":
+		l.newest.last, l.newest.lastMS = formatTime(now), ms
+	case ms < l.newest.lastMS:
 		// A clock that was set back does not turn the order of a chain around:
 		// time stands still until it has caught up, and the record says so.
 		clock = formatTime(now)
 	}
-	at := l.last
+	at := l.newest.last
 	mono := now.Sub(l.opened).Microseconds()
 	for _, it := range items {
 		start := len(b.lines)
@@ -97,11 +97,11 @@ func (l *Log) link(b *batch, items []item) {
 func (l *Log) take() (*batch, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.pending
+	b := l.queue.pending
 	if b != nil {
 		b.end.tree.set(&l.tree)
 		b.end.prev = l.prev
-		l.pending = nil
+		l.queue.pending = nil
 	}
 	return b, l.closing
 }
@@ -111,22 +111,22 @@ func (l *Log) take() (*batch, bool) {
 func (l *Log) expect(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n == 0 && l.want == 0 {
-		<-l.full // they came at the last moment
+	if n == 0 && l.queue.want == 0 {
+		<-l.queue.full // they came at the last moment
 	}
-	l.want = 0
-	if n > 0 && !l.closing && l.pending != nil && l.pending.count < n {
-		l.want = n
+	l.queue.want = 0
+	if n > 0 && !l.closing && l.queue.pending != nil && l.queue.pending.count < n {
+		l.queue.want = n
 	}
-	return l.want > 0
+	return l.queue.want > 0
 }
 
 // waiting is how many records wait for the next commit.
 func (l *Log) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pending == nil || l.closing {
+	if l.queue.pending == nil || l.closing {
 		return 0
 	}
-	return l.pending.count
+	return l.queue.pending.count
 }

@@ -61,8 +61,8 @@ func (l *Log) rewind(b *batch) {
 	l.mu.Lock()
 	l.tree.set(&l.safe.tree)
 	l.prev = l.safe.prev
-	behind := l.pending
-	l.pending = nil
+	behind := l.queue.pending
+	l.queue.pending = nil
 	g := b.gap
 	if g == nil {
 		g = &gap{since: l.cfg.now(), cause: b.err}

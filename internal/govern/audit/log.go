@@ -59,26 +59,38 @@ type Log struct {
 	warned []string
 	views  *views
 
-	wake   chan struct{} // there is a batch, or the log closes
-	full   chan struct{} // as many wait as the writer expects
 	exited chan struct{}
 
 	mu            sync.Mutex
-	pending       *batch
-	want          int      // the writer waits for so many records; 0: it does not wait
-	spare         [][]byte // buffers for the next batches: one waits while another is written
+	queue         queue
 	closing       bool
 	failure       error     // why nothing is acknowledged
 	poisoned      bool      // and nothing will be
 	gap           *gap      // to be told by the next record; nil: none
-	signed        []byte    // newest head, as signed
 	chainPosition           // after all lines, written or waiting
-	last          string    // timestamp of the newest line
-	lastMS        int64     // the same, in milliseconds
+	newest        newest    // of these lines
 	hash          hash.Hash // SHA-256, used again for every line
 	sum           []byte
 
 	writer // only the writing goroutine touches it
+}
+
+// A queue is what waits to be written, and how its writer is woken. Log.mu guards
+// it, except for the channels.
+type queue struct {
+	wake chan struct{} // there is a batch, or the log closes
+	full chan struct{} // as many wait as the writer expects
+
+	pending *batch
+	want    int      // the writer waits for so many records; 0: it does not wait
+	spare   [][]byte // buffers for the next batches: one waits while another is written
+}
+
+// newest is what is known of the newest line and the newest head.
+type newest struct {
+	signed []byte // head, as signed
+	last   string // timestamp
+	lastMS int64  // the same, in milliseconds
 }
 
 type item struct {
@@ -131,8 +143,7 @@ func Open(cfg Config) (*Log, error) {
 	l := &Log{
 		cfg:    cfg,
 		opened: cfg.now(),
-		wake:   make(chan struct{}, 1),
-		full:   make(chan struct{}, 1),
+		queue:  queue{wake: make(chan struct{}, 1), full: make(chan struct{}, 1)},
 		exited: make(chan struct{}),
 		hash:   sha256.New(),
 	}
@@ -211,7 +222,7 @@ func (l *Log) Warnings() []string { return l.warned }
 func (l *Log) Head() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.signed
+	return l.newest.signed
 }
 
 // Err is why the last append could not be made durable; nil where it was.
@@ -335,7 +346,7 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 	if first {
 		select {
-		case l.wake <- struct{}{}:
+		case l.queue.wake <- struct{}{}:
 		default:
 		}
 	}

@@ -80,7 +80,7 @@ func (l *Log) run() {
 	var due <-chan time.Time // runs while the newest head is not durable
 	for {
 		select {
-		case <-l.wake:
+		case <-l.queue.wake:
 		case <-due:
 			due = nil
 			l.syncHead()
@@ -113,7 +113,7 @@ func (l *Log) gather() {
 	timer := time.NewTimer(min(l.took, maxGather))
 	defer timer.Stop()
 	select {
-	case <-l.full:
+	case <-l.queue.full:
 	case <-timer.C:
 		l.expect(0)
 	}
@@ -209,8 +209,8 @@ func (l *Log) headOver(tree *frontier, end int64) head {
 func (l *Log) reuse(buf []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cap(buf) <= 4<<20 && len(l.spare) < 2 {
-		l.spare = append(l.spare, buf)
+	if cap(buf) <= 4<<20 && len(l.queue.spare) < 2 {
+		l.queue.spare = append(l.queue.spare, buf)
 	}
 }
 
@@ -220,7 +220,7 @@ func (l *Log) putHead(s signedHead) error {
 	}
 	l.unsynced = true
 	l.mu.Lock()
-	l.signed, l.failure = l.heads.note, nil
+	l.newest.signed, l.failure = l.heads.note, nil
 	l.mu.Unlock()
 	return nil
 }
