@@ -178,13 +178,13 @@ func (c *carrier) fromClient() {
 	case n > 0:
 		c.says(c.room[:n])
 	case err != syscall.EINTR && err != syscall.EAGAIN:
-		c.closed = true // a stdin that breaks has ended too
+		c.up.closed = true // a stdin that breaks has ended too
 	}
 }
 
 // drain reads what the client has said while no daemon was there.
 func (c *carrier) drain() {
-	for !c.closed && len(c.in) < longest {
+	for !c.up.closed && len(c.up.in) < longest {
 		fds := [1]pollFd{{fd: 0, events: pollIn}}
 		if poll(fds[:], false) != nil || fds[0].revents == 0 {
 			return
@@ -202,7 +202,7 @@ func (c *carrier) fromDaemon(l *line) (over bool, _ error) {
 		return err != nil, err
 	case err == syscall.EINTR || err == syscall.EAGAIN:
 		return false, nil
-	case c.closed:
+	case c.up.closed:
 		return true, nil
 	case err != nil && !gone(err):
 		return true, &ended{l.greeting.PID, err}

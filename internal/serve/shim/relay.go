@@ -21,16 +21,7 @@ type relay struct {
 	turn  int  // how many daemons there were before it
 	heard bool // its first line, which says whether we are served
 
-	// To the daemon.
-	in     []byte   // what the client said, not taken yet
-	closed bool     // the client says no more
-	own    [][]byte // what we say in the client's name, before what it says
-	now    []byte   // the line that is being written
-	raw    []byte   // as the client said it; nil: it is ours
-	wrote  int      // of now
-	added  int      // how many flights it began
-	long   bool     // what is taken next belongs to a line that is too long to keep
-	skip   bool     // and the daemon that had its beginning is gone
+	up upstream // to the daemon
 
 	// To the client.
 	from []byte // what the daemon said, no whole line yet
@@ -39,17 +30,35 @@ type relay struct {
 	flights []flight
 	asked   []question
 
-	// What began the session, in the client's words.
+	session clientSession
+
+	mine     int    // how many requests of our own there were
+	awaiting string // the key of our initialize: nothing else is said before its answer
+	replies  []reply
+}
+
+// A clientSession is what the client said to begin its session and what it
+// follows, in its words: a new daemon is told it again.
+type clientSession struct {
 	begin   []byte // initialize; nil: the client has no sessions
 	version []byte // that was agreed on; nil: not answered yet
 	ready   []byte // notifications/initialized
 	level   []byte // logging/setLevel
 	subs    []subscription
 	listed  [3]bool // the lists that it has asked for, as in lists
+}
 
-	mine     int    // how many requests of our own there were
-	awaiting string // the key of our initialize: nothing else is said before its answer
-	replies  []reply
+// An upstream is what is written to the daemon.
+type upstream struct {
+	in     []byte   // what the client said, not taken yet
+	closed bool     // the client says no more
+	own    [][]byte // what we say in the client's name, before what it says
+	now    []byte   // the line that is being written
+	raw    []byte   // as the client said it; nil: it is ours
+	wrote  int      // of now
+	added  int      // how many requests it began
+	long   bool     // what is taken next belongs to a line that is too long to keep
+	skip   bool     // and the daemon that had its beginning is gone
 }
 
 // A flight is a request of the client's that has no answer.
@@ -99,67 +108,67 @@ const (
 
 // full reports whether nothing more is to be read of the client for now.
 func (r *relay) full() bool {
-	return r.closed || r.awaiting != "" || r.now != nil || len(r.own) > 0 || bytes.IndexByte(r.in, '\n') >= 0
+	return r.up.closed || r.awaiting != "" || r.up.now != nil || len(r.up.own) > 0 || bytes.IndexByte(r.up.in, '\n') >= 0
 }
 
 // says takes what the client said.
-func (r *relay) says(b []byte) { r.in = append(r.in, b...) }
+func (r *relay) says(b []byte) { r.up.in = append(r.up.in, b...) }
 
 // next returns what is to be written to the daemon.
 func (r *relay) next() []byte {
-	for r.now == nil && r.take() {
+	for r.up.now == nil && r.take() {
 	}
-	return r.now[min(r.wrote, len(r.now)):]
+	return r.up.now[min(r.up.wrote, len(r.up.now)):]
 }
 
 // written notes how much of it was.
 func (r *relay) written(n int) {
-	if r.wrote += n; r.wrote >= len(r.now) {
-		r.now, r.raw, r.wrote, r.added = nil, nil, 0, 0
+	if r.up.wrote += n; r.up.wrote >= len(r.up.now) {
+		r.up.now, r.up.raw, r.up.wrote, r.up.added = nil, nil, 0, 0
 	}
 }
 
 // done reports whether the client says no more and all of it was written.
-func (r *relay) done() bool { return r.closed && len(r.next()) == 0 && r.awaiting == "" }
+func (r *relay) done() bool { return r.up.closed && len(r.next()) == 0 && r.awaiting == "" }
 
 // take makes the next line the one that is written, if there is one; it may be
 // one that is left out.
 func (r *relay) take() bool {
-	r.raw, r.wrote, r.added = nil, 0, 0
-	if len(r.own) > 0 {
-		r.now, r.own = r.own[0], r.own[1:]
+	r.up.raw, r.up.wrote, r.up.added = nil, 0, 0
+	if len(r.up.own) > 0 {
+		r.up.now, r.up.own = r.up.own[0], r.up.own[1:]
 		return true
 	}
 	if r.awaiting != "" {
 		return false
 	}
-	if r.skip {
-		end := bytes.IndexByte(r.in, '\n') + 1
-		if r.in = r.in[end:]; end == 0 {
-			r.in = nil
+	if r.up.skip {
+		end := bytes.IndexByte(r.up.in, '\n') + 1
+		if r.up.in = r.up.in[end:]; end == 0 {
+			r.up.in = nil
 			return false
 		}
-		r.skip = false
+		r.up.skip = false
 	}
-	end := bytes.IndexByte(r.in, '\n') + 1
-	if end == 0 && len(r.in) > 0 && (r.closed || r.long || len(r.in) > longest) {
-		end = len(r.in)
+	end := bytes.IndexByte(r.up.in, '\n') + 1
+	if end == 0 && len(r.up.in) > 0 && (r.up.closed || r.up.long || len(r.up.in) > longest) {
+		end = len(r.up.in)
 	}
 	if end == 0 {
 		return false
 	}
-	line := r.in[:end:end]
-	if r.in = r.in[end:]; len(r.in) == 0 {
-		r.in = nil
+	line := r.up.in[:end:end]
+	if r.up.in = r.up.in[end:]; len(r.up.in) == 0 {
+		r.up.in = nil
 	}
 	whole := line[end-1] == '\n'
-	if r.long || !whole && !r.closed {
+	if r.up.long || !whole && !r.up.closed {
 		// Of such a line nothing is known; the daemon refuses it.
-		r.long = !whole
-		r.now = line
+		r.up.long = !whole
+		r.up.now = line
 		return true
 	}
-	r.now, r.raw = r.outgoing(line), line
+	r.up.now, r.up.raw = r.outgoing(line), line
 	return true
 }
 
@@ -193,7 +202,7 @@ func (r *relay) outgoingOne(text []byte, alone bool) []byte {
 	case m.request():
 		r.fly(text, m, alone)
 	case m.method == "notifications/initialized":
-		r.ready = bytes.Clone(text)
+		r.session.ready = bytes.Clone(text)
 	case m.method == "notifications/cancelled":
 		r.land(key(member(m.params, "requestid")))
 	}
@@ -232,29 +241,29 @@ func (r *relay) fly(text []byte, m message, alone bool) {
 	case !alone: // what is in a batch is not made again
 	case m.method == "initialize":
 		f.line = bytes.Clone(text)
-		r.begin, r.version, r.ready = f.line, nil, nil
+		r.session.begin, r.session.version, r.session.ready = f.line, nil, nil
 	case m.method == listen:
 		f.line = bytes.Clone(text)
 	case m.method == "logging/setLevel":
-		r.level = bytes.Clone(text)
+		r.session.level = bytes.Clone(text)
 	case m.method == "resources/subscribe":
 		uri := key(member(m.params, "uri"))
 		r.unsubscribe(uri)
-		r.subs = append(r.subs, subscription{uri: uri, line: bytes.Clone(text)})
+		r.session.subs = append(r.session.subs, subscription{uri: uri, line: bytes.Clone(text)})
 	case m.method == "resources/unsubscribe":
 		r.unsubscribe(key(member(m.params, "uri")))
 	}
 	for i := range lists {
-		r.listed[i] = r.listed[i] || lists[i].method == m.method
+		r.session.listed[i] = r.session.listed[i] || lists[i].method == m.method
 	}
 	r.flights = append(r.flights, f)
-	r.added++
+	r.up.added++
 }
 
 func (r *relay) unsubscribe(uri string) {
-	for i := range r.subs {
-		if r.subs[i].uri == uri {
-			r.subs = append(r.subs[:i], r.subs[i+1:]...)
+	for i := range r.session.subs {
+		if r.session.subs[i].uri == uri {
+			r.session.subs = append(r.session.subs[:i], r.session.subs[i+1:]...)
 			return
 		}
 	}
@@ -344,8 +353,8 @@ func (r *relay) response(line []byte, m message) ([]byte, error) {
 	f, ok := r.land(k)
 	if ok && f.method == "initialize" {
 		m, _ = readMessage(line, true)
-		if r.version = append([]byte{}, member(m.result, "protocolversion")...); m.failed {
-			r.begin = nil // no session has begun
+		if r.session.version = append([]byte{}, member(m.result, "protocolversion")...); m.failed {
+			r.session.begin = nil // no session has begun
 		}
 	}
 	return line, nil
@@ -359,15 +368,15 @@ func (r *relay) replied(line []byte, p reply) error {
 		switch version := member(m.result, "protocolversion"); {
 		case m.failed:
 			return errors.New("go on with the client's session: the daemon refuses its initialize; start this server again")
-		case !bytes.Equal(version, r.version):
-			return errors.New("go on with the client's session: the daemon speaks version " + string(version) + " of MCP, and the client " + string(r.version) + "; start this server again")
+		case !bytes.Equal(version, r.session.version):
+			return errors.New("go on with the client's session: the daemon speaks version " + string(version) + " of MCP, and the client " + string(r.session.version) + "; start this server again")
 		}
 		r.goOn()
 		return nil
 	}
-	for i := range r.subs {
-		if p.sub != "" && r.subs[i].uri == p.sub {
-			r.subs[i].lost = m.failed
+	for i := range r.session.subs {
+		if p.sub != "" && r.session.subs[i].uri == p.sub {
+			r.session.subs[i].lost = m.failed
 		}
 	}
 	return nil
@@ -407,8 +416,8 @@ func (r *relay) notification(line []byte, m message) []byte {
 			}
 		}
 	case lists[resourceList].changed:
-		for i := range r.subs {
-			if s := &r.subs[i]; s.lost {
+		for i := range r.session.subs {
+			if s := &r.session.subs[i]; s.lost {
 				s.lost = false
 				r.askMyself(s.line, s.uri)
 			}
@@ -424,19 +433,19 @@ func (r *relay) askMyself(line []byte, sub string) (k string) {
 	r.mine++
 	id := quote(nil, "ken-again-"+strconv.Itoa(r.mine))
 	r.replies = append(r.replies, reply{key(id), sub})
-	r.own = append(r.own, replace(line, m.idAt, len(m.id), id))
+	r.up.own = append(r.up.own, replace(line, m.idAt, len(m.id), id))
 	return key(id)
 }
 
 // lost notes that the daemon is gone: what it did not answer is answered here,
 // and what it did not read is kept for the next.
 func (r *relay) lost() {
-	if r.raw != nil && r.wrote < len(r.now)-1 { // it did not get enough of it to understand it
-		r.in = append(bytes.Clone(r.raw), r.in...)
-		r.flights = r.flights[:len(r.flights)-r.added]
+	if r.up.raw != nil && r.up.wrote < len(r.up.now)-1 { // it did not get enough of it to understand it
+		r.up.in = append(bytes.Clone(r.up.raw), r.up.in...)
+		r.flights = r.flights[:len(r.flights)-r.up.added]
 	}
-	r.skip, r.long = r.skip || r.long, false
-	r.now, r.raw, r.wrote, r.added, r.own = nil, nil, 0, 0, nil
+	r.up.skip, r.up.long = r.up.skip || r.up.long, false
+	r.up.now, r.up.raw, r.up.wrote, r.up.added, r.up.own = nil, nil, 0, 0, nil
 	r.from, r.heard, r.awaiting, r.replies = nil, false, "", nil
 	kept := r.flights[:0]
 	for _, f := range r.flights {
@@ -487,14 +496,14 @@ func (r *relay) joined(pid int) {
 		return
 	}
 	switch {
-	case r.begin == nil:
-	case r.version != nil:
-		r.awaiting = r.askMyself(r.begin, "")
+	case r.session.begin == nil:
+	case r.session.version != nil:
+		r.awaiting = r.askMyself(r.session.begin, "")
 		return
 	default:
 		for _, f := range r.flights {
 			if f.method == "initialize" {
-				r.own = append(r.own, f.line) // its answer is the client's
+				r.up.own = append(r.up.own, f.line) // its answer is the client's
 			}
 		}
 	}
@@ -504,21 +513,21 @@ func (r *relay) joined(pid int) {
 // goOn says to a new daemon what the session had come to, and tells the client
 // which lists it may find changed.
 func (r *relay) goOn() {
-	if r.ready != nil {
-		r.own = append(r.own, r.ready)
+	if r.session.ready != nil {
+		r.up.own = append(r.up.own, r.session.ready)
 	}
-	if r.level != nil {
-		r.askMyself(r.level, "")
+	if r.session.level != nil {
+		r.askMyself(r.session.level, "")
 	}
-	if len(r.subs) > 0 {
+	if len(r.session.subs) > 0 {
 		// Who has listed resources is told when others come, and can subscribe
 		// to those then.
 		r.mine++
 		id := quote(nil, "ken-again-"+strconv.Itoa(r.mine))
 		r.replies = append(r.replies, reply{key: key(id)})
-		r.own = append(r.own, append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"method":"resources/list","params":{}}`+"\n"...))
+		r.up.own = append(r.up.own, append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"method":"resources/list","params":{}}`+"\n"...))
 	}
-	for _, s := range r.subs {
+	for _, s := range r.session.subs {
 		r.askMyself(s.line, s.uri)
 	}
 	for i := range r.flights {
@@ -527,7 +536,7 @@ func (r *relay) goOn() {
 			continue
 		}
 		f.again = f.acked
-		r.own = append(r.own, f.line)
+		r.up.own = append(r.up.own, f.line)
 		m, _ := readMessage(f.line, false)
 		wants := member(m.params, "notifications")
 		for _, l := range lists {
@@ -538,7 +547,7 @@ func (r *relay) goOn() {
 		}
 	}
 	for i, l := range lists {
-		if r.listed[i] && r.ready != nil {
+		if r.session.listed[i] && r.session.ready != nil {
 			r.to = append(r.to, `{"jsonrpc":"2.0","method":"`+l.changed+`"}`+"\n"...)
 		}
 	}
@@ -551,14 +560,14 @@ func (r *relay) giveUp(why string) {
 		r.to = append(r.to, fault(f.id, f.method+" with id "+string(f.id)+": "+why, "unanswered", f.method)...)
 	}
 	r.flights = nil
-	for r.in != nil {
-		end := bytes.IndexByte(r.in, '\n') + 1
+	for r.up.in != nil {
+		end := bytes.IndexByte(r.up.in, '\n') + 1
 		if end == 0 {
-			end = len(r.in)
+			end = len(r.up.in)
 		}
-		line := r.in[:end]
-		if r.in = r.in[end:]; len(r.in) == 0 {
-			r.in = nil
+		line := r.up.in[:end]
+		if r.up.in = r.up.in[end:]; len(r.up.in) == 0 {
+			r.up.in = nil
 		}
 		if m, ok := readMessage(line, false); ok && m.request() {
 			r.to = append(r.to, fault(m.id, m.method+" with id "+string(m.id)+": it was not sent: "+why, "unsent", m.method)...)

@@ -278,7 +278,7 @@ func TestHalfLines(t *testing.T) {
 	}
 	p.want("the client hears", p.gets())
 	p.says([]byte(`{"last":1}`))
-	p.closed = true
+	p.up.closed = true
 	if got := p.read(); got != `{"last":1}` || !p.done() {
 		t.Errorf("the last line = %q, done %v", got, p.done())
 	}
