@@ -52,7 +52,7 @@ func (c *chat) busy(rows int) []string {
 	}
 	now := c.cfg.Now()
 	live := c.view.live(max(rows-1, 1), now)
-	if len(live) == 0 && len(c.asks) == 0 {
+	if len(live) == 0 && len(c.questions.asks) == 0 {
 		seconds := int(time.Since(c.job.began).Seconds())
 		frames := []rune(spinner)
 		turning := string(frames[int(now.UnixMilli()/spin.Milliseconds())%len(frames)])
@@ -67,8 +67,8 @@ func (c *chat) busy(rows int) []string {
 // input is the line that is typed, the question, or the search.
 func (c *chat) input(width, rows int) (lines []string, row, col int) {
 	switch {
-	case len(c.asks) > 0:
-		return c.question(c.asks[0], width, rows)
+	case len(c.questions.asks) > 0:
+		return c.question(c.questions.asks[0], width, rows)
 	case c.find != nil:
 		found := ""
 		if c.find.at >= 0 {
@@ -85,8 +85,8 @@ func (c *chat) question(a event.Asked, width, rows int) (lines []string, row, co
 	if len(choices(a)) > 0 && !c.ready() {
 		text = wording(a)
 	}
-	if c.form != nil && !c.form.over() {
-		text = c.form.prompt()
+	if c.questions.form != nil && !c.questions.form.over() {
+		text = c.questions.form.prompt()
 	}
 	for _, part := range wrap(text, width) {
 		lines = append(lines, styled(c.view.colour, yellow, part))
@@ -98,13 +98,13 @@ func (c *chat) question(a event.Asked, width, rows int) (lines []string, row, co
 	if !c.seen() {
 		mark = "· "
 	}
-	words, row, col := c.reply.layout(mark, width, rows)
+	words, row, col := c.questions.reply.layout(mark, width, rows)
 	return append(lines, words...), len(lines) + row, col
 }
 
 // offers lists completions, those around the one that was chosen.
 func (c *chat) offers(width, rows int) []string {
-	if len(c.asks) > 0 || c.find != nil || rows < 1 {
+	if len(c.questions.asks) > 0 || c.find != nil || rows < 1 {
 		return nil
 	}
 	list, at := c.list, -1

@@ -27,7 +27,7 @@ type finding struct {
 // keys takes what was pressed.
 func (c *chat) keys(ctx context.Context, keys []key) {
 	for _, k := range keys {
-		if c.quit {
+		if c.exit.quit {
 			return
 		}
 		c.key(ctx, k)
@@ -35,8 +35,8 @@ func (c *chat) keys(ctx context.Context, keys []key) {
 }
 
 func (c *chat) key(ctx context.Context, k key) {
-	armed := c.armed
-	c.hint, c.armed = "", false
+	armed := c.exit.armed
+	c.hint, c.exit.armed = "", false
 	if k.lost > 0 {
 		line := fmt.Sprintf("the paste has more than %d MB; the last %d bytes of it were left out: put it into a file and name that", mostPaste>>20, k.lost)
 		c.final = c.view.aside(c.final, red, line)
@@ -50,7 +50,7 @@ func (c *chat) key(ctx context.Context, k key) {
 		c.screen.clear()
 	case k.name == "ctrl-o":
 		c.unfold()
-	case len(c.asks) > 0:
+	case len(c.questions.asks) > 0:
 		c.answerKey(ctx, k)
 	case c.find != nil:
 		c.findKey(k)
@@ -67,17 +67,17 @@ func (c *chat) interrupt(armed bool) {
 	case c.job != nil:
 		c.job.ctrlC++
 		c.job.cancel()
-		c.asks = nil
+		c.questions.asks = nil
 		switch c.job.ctrlC {
 		case 1:
 			c.hint = "ending it"
 		case 2:
 			c.hint = "it takes a while to end; Ctrl-C once more leaves without waiting"
 		default:
-			c.quit, c.left = true, true
+			c.exit.quit, c.exit.left = true, true
 		}
-	case len(c.asks) > 0:
-		c.asks, c.waiting = nil, false
+	case len(c.questions.asks) > 0:
+		c.questions.asks, c.questions.waiting = nil, false
 		c.hint = "left unanswered; the turn waits"
 	case c.find != nil:
 		c.find = nil
@@ -85,9 +85,9 @@ func (c *chat) interrupt(armed bool) {
 		c.editor.take()
 		c.relist()
 	case armed:
-		c.quit = true
+		c.exit.quit = true
 	default:
-		c.armed = true
+		c.exit.armed = true
 		c.hint = "Ctrl-C once more leaves, as Ctrl-D does"
 	}
 }
@@ -123,7 +123,7 @@ func (c *chat) promptKey(ctx context.Context, k key) {
 	case k.name == "ctrl-r":
 		c.find = &finding{at: -1}
 	case k.name == "ctrl-d" && e.text == "":
-		if c.quit = c.job == nil; !c.quit {
+		if c.exit.quit = c.job == nil; !c.exit.quit {
 			c.hint = "Ctrl-C ends what runs"
 		}
 	default:

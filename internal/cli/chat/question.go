@@ -90,15 +90,15 @@ func menuOf(a event.Asked) string {
 // firstAsk begins with the first question. What it is about is shown only now,
 // so that it stands right above the answer.
 func (c *chat) firstAsk() {
-	c.asked = time.Now()
-	c.reply, c.form = editor{}, nil
-	if len(c.asks) == 0 {
+	c.questions.asked = time.Now()
+	c.questions.reply, c.questions.form = editor{}, nil
+	if len(c.questions.asks) == 0 {
 		return
 	}
-	if c.asks[0].What == event.Inquiry {
-		c.form = formOf(c.asks[0])
+	if c.questions.asks[0].What == event.Inquiry {
+		c.questions.form = formOf(c.questions.asks[0])
 	}
-	c.final = append(c.final, c.view.event(c.asks[0])...)
+	c.final = append(c.final, c.view.event(c.questions.asks[0])...)
 }
 
 // ready reports whether an answer counts. What was typed before the question
@@ -108,13 +108,13 @@ func (c *chat) ready() bool { return c.seen() && time.Since(c.lastKey) >= calm }
 
 // seen reports whether the question has been there for a moment, which is
 // enough for one that wants words.
-func (c *chat) seen() bool { return time.Since(c.asked) >= calm }
+func (c *chat) seen() bool { return time.Since(c.questions.asked) >= calm }
 
 // forget takes away a question that has its answer.
 func (c *chat) forget(id string) {
-	for i, a := range c.asks {
+	for i, a := range c.questions.asks {
 		if a.ID == id {
-			c.asks = append(c.asks[:i:i], c.asks[i+1:]...)
+			c.questions.asks = append(c.questions.asks[:i:i], c.questions.asks[i+1:]...)
 			if i == 0 {
 				c.firstAsk()
 			}
@@ -125,7 +125,7 @@ func (c *chat) forget(id string) {
 
 // answerKey takes a key for the question.
 func (c *chat) answerKey(ctx context.Context, k key) {
-	a := c.asks[0]
+	a := c.questions.asks[0]
 	list := choices(a)
 	if list == nil {
 		c.wordKey(ctx, a, k)
@@ -158,16 +158,16 @@ func (c *chat) wordKey(ctx context.Context, a event.Asked, k key) {
 	switch k.name {
 	case "escape":
 		none := Answer{}
-		if c.form != nil {
-			none = c.form.answer(false)
+		if c.questions.form != nil {
+			none = c.questions.form.answer(false)
 		}
 		c.answer(ctx, none, "no answer")
 	case "enter":
-		if c.reply.continued() {
+		if c.questions.reply.continued() {
 			return
 		}
-		text := strings.TrimSpace(c.reply.text)
-		if c.form != nil {
+		text := strings.TrimSpace(c.questions.reply.text)
+		if c.questions.form != nil {
 			c.fill(ctx, text)
 			return
 		}
@@ -178,9 +178,9 @@ func (c *chat) wordKey(ctx context.Context, a event.Asked, k key) {
 			c.answer(ctx, Answer{Yes: true, Text: text}, text)
 		}
 	case "up", "down":
-		c.reply.vertical(map[string]int{"up": -1, "down": 1}[k.name])
+		c.questions.reply.vertical(map[string]int{"up": -1, "down": 1}[k.name])
 	default:
-		c.reply.key(k)
+		c.questions.reply.key(k)
 	}
 }
 
@@ -189,14 +189,14 @@ func (c *chat) fill(ctx context.Context, text string) {
 	if !c.seen() {
 		return
 	}
-	prompt := c.form.prompt()
-	if problem := c.form.take(text); problem != "" {
+	prompt := c.questions.form.prompt()
+	if problem := c.questions.form.take(text); problem != "" {
 		c.hint = problem
 		return
 	}
-	c.reply.take()
-	if c.form.over() {
-		c.answer(ctx, c.form.answer(true), text)
+	c.questions.reply.take()
+	if c.questions.form.over() {
+		c.answer(ctx, c.questions.form.answer(true), text)
 		return
 	}
 	c.final = c.view.aside(c.final, dim, safeLine(prompt+" "+text))
@@ -204,20 +204,20 @@ func (c *chat) fill(ctx context.Context, text string) {
 
 // answer sends the answer to the first open question and shows it.
 func (c *chat) answer(ctx context.Context, given Answer, words string) {
-	a := c.asks[0]
+	a := c.questions.asks[0]
 	asking := wording(a)
-	if c.form != nil && len(c.form.fields) > 0 && given.Yes {
-		asking = c.form.fields[len(c.form.fields)-1].name + ":"
+	if c.questions.form != nil && len(c.questions.form.fields) > 0 && given.Yes {
+		asking = c.questions.form.fields[len(c.questions.form.fields)-1].name + ":"
 	}
 	style := red
 	if given.Yes {
 		style = green
 	}
 	c.final = c.view.aside(c.final, style, safeLine(asking+" "+words))
-	c.mine[a.ID] = true
-	c.asks = c.asks[1:]
+	c.questions.mine[a.ID] = true
+	c.questions.asks = c.questions.asks[1:]
 	c.firstAsk()
-	c.replying++
+	c.questions.replying++
 	c.workers.Go(func() {
 		err := c.talk.Reply(ctx, a, given)
 		select {
@@ -229,12 +229,12 @@ func (c *chat) answer(ctx context.Context, given Answer, words string) {
 
 // replied says where an answer was not taken, and asks again.
 func (c *chat) replied(ctx context.Context, r replied) {
-	c.replying--
+	c.questions.replying--
 	if r.err != nil {
 		c.final = c.view.aside(c.final, red, safeLine("✗ "+r.err.Error()))
-		if c.job != nil && c.job.ctrlC == 0 || c.waiting {
-			delete(c.mine, r.asked.ID)
-			c.asks = append([]event.Asked{r.asked}, c.asks...)
+		if c.job != nil && c.job.ctrlC == 0 || c.questions.waiting {
+			delete(c.questions.mine, r.asked.ID)
+			c.questions.asks = append([]event.Asked{r.asked}, c.questions.asks...)
 			c.firstAsk()
 		}
 	}

@@ -47,8 +47,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		screen:  screen{w: cfg.Out},
 		replies: make(chan replied),
 		gone:    make(chan struct{}),
-		mine:    map[string]bool{},
 	}
+	c.questions.mine = map[string]bool{}
 	c.resize(width, height)
 	raw, err := term.MakeRaw(in)
 	if err != nil {
@@ -73,30 +73,40 @@ type chat struct {
 	raw    *term.State
 
 	editor editor
-	reply  editor // of a question that wants words
-	form   *form  // of the first question, where it is an inquiry
 	menu   *menu
 	list   []string // completions, as they are shown
 	find   *finding // in the history
 
-	job      *job
-	asks     []event.Asked
-	asked    time.Time       // when the first of them was shown
-	mine     map[string]bool // questions that were answered here
-	replying int
-	waiting  bool // the turn ended until a person answers
+	job       *job
+	questions questions
 
 	final   []string // lines to print
 	hint    string
 	lastKey time.Time
-	quit    bool
-	armed   bool // the next Ctrl-C leaves
-	leaving bool
-	left    bool // without waiting for what runs
+	exit    exit
 
 	replies chan replied
 	gone    chan struct{} // closed when replies and news are no longer received
 	workers sync.WaitGroup
+}
+
+// exit says how far the person is in leaving the conversation.
+type exit struct {
+	armed   bool // the next Ctrl-C leaves
+	quit    bool
+	leaving bool
+	left    bool // without waiting for what runs
+}
+
+// questions are what the turn asks the person.
+type questions struct {
+	asks     []event.Asked
+	asked    time.Time       // when the first of them was shown
+	mine     map[string]bool // those that were answered here
+	form     *form           // of the first, where it is an inquiry
+	reply    editor          // of one that wants words
+	replying int
+	waiting  bool // the turn ended until a person answers
 }
 
 // A job is a turn or a command that runs.
@@ -148,8 +158,8 @@ func (c *chat) run(ctx context.Context) error {
 
 // finish waits for what runs, unless the person would not.
 func (c *chat) finish() {
-	c.leaving = true
-	if c.left {
+	c.exit.leaving = true
+	if c.exit.left {
 		close(c.gone)
 		return
 	}
@@ -172,7 +182,7 @@ func (c *chat) loop(ctx context.Context, input <-chan []byte) error {
 	defer escape.Stop()
 	var keys decoder
 	var painted time.Time
-	for c.paint(); !c.quit && c.screen.err == nil; {
+	for c.paint(); !c.exit.quit && c.screen.err == nil; {
 		var told chan news
 		if c.job != nil {
 			told = c.job.news
@@ -201,7 +211,7 @@ func (c *chat) loop(ctx context.Context, input <-chan []byte) error {
 				c.resize(width, height)
 			}
 		case <-tick.C:
-			if c.job == nil && len(c.asks) == 0 {
+			if c.job == nil && len(c.questions.asks) == 0 {
 				continue
 			}
 		case <-late.C:
@@ -228,7 +238,7 @@ func (c *chat) say(ctx context.Context, text string) {
 	c.final = append(c.final, c.view.said(text)...)
 	switch ownWord(text) {
 	case "/quit":
-		c.quit = true
+		c.exit.quit = true
 	case "/why":
 		c.final = append(c.final, c.view.why()...)
 	case "/output":
@@ -242,7 +252,7 @@ func (c *chat) say(ctx context.Context, text string) {
 func (c *chat) start(ctx context.Context, text string) {
 	ctx, cancel := context.WithCancel(ctx)
 	j := &job{cancel: cancel, news: make(chan news), began: time.Now()}
-	c.job, c.waiting = j, false
+	c.job, c.questions.waiting = j, false
 	c.view.begin(text)
 	tell := func(n news) bool {
 		select {
@@ -285,17 +295,17 @@ func (c *chat) told(ctx context.Context, n news, ok bool) {
 		if c.job.ctrlC > 0 { // the turn is being ended, so there will be no answer
 			return
 		}
-		if c.asks = append(c.asks, ev); len(c.asks) == 1 {
+		if c.questions.asks = append(c.questions.asks, ev); len(c.questions.asks) == 1 {
 			c.firstAsk()
 		}
 		return
 	case event.Answered:
 		c.forget(ev.ID)
-		if c.mine[ev.ID] {
+		if c.questions.mine[ev.ID] {
 			return
 		}
 	case event.Done:
-		c.waiting = ev.Reason == event.EndWaiting
+		c.questions.waiting = ev.Reason == event.EndWaiting
 	}
 	if n.event != nil {
 		c.final = append(c.final, c.view.event(n.event)...)
@@ -318,15 +328,15 @@ func (c *chat) ended(ctx context.Context) {
 	c.job.cancel()
 	c.final = append(c.final, c.view.settle()...)
 	c.job, c.view.calls, c.hint = nil, nil, ""
-	if !c.waiting {
-		c.asks = nil
+	if !c.questions.waiting {
+		c.questions.asks = nil
 	}
 	c.goOn(ctx)
 }
 
 // goOn continues a turn that waited, when all is answered.
 func (c *chat) goOn(ctx context.Context) {
-	if !c.leaving && c.waiting && c.job == nil && len(c.asks) == 0 && c.replying == 0 {
+	if !c.exit.leaving && c.questions.waiting && c.job == nil && len(c.questions.asks) == 0 && c.questions.replying == 0 {
 		c.start(ctx, "")
 	}
 }
@@ -341,7 +351,7 @@ func (c *chat) outcome(out Output) {
 	if out.Fill != "" && c.editor.text == "" {
 		c.editor.set(pasted(out.Fill))
 	}
-	c.quit, c.waiting = c.quit || out.Quit, c.waiting || out.GoOn
+	c.exit.quit, c.questions.waiting = c.exit.quit || out.Quit, c.questions.waiting || out.GoOn
 }
 
 // unfold shows what was folded.
