@@ -292,9 +292,9 @@ func TestNoRulesSayWhy(t *testing.T) {
 	} {
 		v := w.View(test.who)
 		asked := map[string]func(name string) error{
-			"Lookup":     func(name string) error { _, err := v.Lookup(name); return err },
+			"Lookup":         func(name string) error { _, err := v.Lookup(name); return err },
 			"RedactedLookup": func(name string) error { _, err := v.RedactedLookup(name); return err },
-			"Describe":   func(name string) error { _, err := w.Describe(t.Context(), v, name); return err },
+			"Describe":       func(name string) error { _, err := w.Describe(t.Context(), v, name); return err },
 			"Invoke": func(name string) error {
 				_, err := w.Invoke(t.Context(), v, hello(name))
 				return err

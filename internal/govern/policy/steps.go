@@ -296,5 +296,7 @@ type single struct{ rule *rule }
 
 // All returns the one policy.
 func (s single) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
-	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) { yield(cedar.PolicyID(s.rule.id), s.rule.compiled.whole) }
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		yield(cedar.PolicyID(s.rule.id), s.rule.compiled.whole)
+	}
 }
