@@ -148,7 +148,7 @@ var layers = []layer{
 	{"internal/serve/auth", words + ground + "internal/serve/problem"},
 	{"internal/serve/metrics", words + ground + "internal/find/outcome"},
 	{"internal/serve/doctor", words + ground + "internal/door"},
-	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words alone
+	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
 	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/redaction internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light

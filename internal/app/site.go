@@ -212,7 +212,7 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
 			return a.Commands.Route(ctx, callerOf(who), line)
 		},
-		Lines: approval.Ticket.Lines,
+		Lines: approval.Ticket.Lines, Jobs: a.Jobs, AddJob: a.AddJob, RecordJob: a.RecordJob,
 		Opens: s.opens,
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/run/queue"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
 	"ken/internal/serve/auth"
@@ -176,6 +177,13 @@ func newRig(t testing.TB) *rig {
 			return p, key.Public(), err
 		},
 		Read: readFrom(kept),
+		Jobs: func() (queue.Queue, error) { return queue.NewStored(db, nil), nil }, AddJob: queue.NewStored(db, nil).Add,
+		RecordJob: func(ctx context.Context, event audit.Event, j queue.Job, by capability.Principal) error {
+			rec := audit.ForCall(j.Call)
+			rec.Event, rec.UserID = event, by.ID
+			_, err := rg.log.Append(ctx, rec)
+			return err
+		},
 		Opens: func(_ context.Context, who auth.Identity, session string) bool {
 			return who.Principal.ID == "ann" && session == "begun-by-agent"
 		},
@@ -195,7 +203,7 @@ func newRig(t testing.TB) *rig {
 // serve serves the routes, to whom the header Who names.
 func (rg *rig) serve() {
 	other := auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ auth.Identity) { wire.NoSuchPath(w, r) })
-	mux := wire.NewMux(slog.New(slog.NewTextHandler(io.Discard, nil)), other, rg.routes()...)
+	mux := wire.NewMux(slog.New(slog.NewTextHandler(io.Discard, nil)), other, append(rg.routes(), rg.jobRoutes()...)...)
 	who := people()
 	rg.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeAs(w, r, who[r.Header.Get("Who")]) }))
 }

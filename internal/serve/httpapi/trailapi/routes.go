@@ -16,6 +16,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
+	"ken/internal/run/queue"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 )
@@ -37,6 +38,12 @@ type Config struct {
 	// Lines are what a person needs in order to decide: first exactly what will
 	// run.
 	Lines func(approval.Ticket) []approval.Line
+
+	// Jobs returns the queue of calls that run later, AddJob adds to it what may be
+	// called, and RecordJob records what was done with a job.
+	Jobs      func() (queue.Queue, error)
+	AddJob    func(context.Context, queue.Job) (queue.Job, error)
+	RecordJob func(ctx context.Context, event audit.Event, j queue.Job, by capability.Principal) error
 
 	AuditDir string
 	Verify   func(context.Context) (audit.Report, error)
@@ -92,7 +99,10 @@ type api struct {
 // Routes returns the operations. They may be used by any number of goroutines, and
 // hold nothing that needs closing: what follows the trail for the feeds ends
 // with the last of them.
-func Routes(cfg Config) []wire.Route { return newAPI(cfg).routes() }
+func Routes(cfg Config) []wire.Route {
+	a := newAPI(cfg)
+	return append(a.routes(), a.jobRoutes()...)
+}
 
 func newAPI(cfg Config) *api {
 	return &api{Config: cfg, hub: newHub(cfg), verifying: make(chan struct{}, 1), proving: make(chan struct{}, 1), keepAlive: keepAlive, searchFor: 3 * time.Second}
