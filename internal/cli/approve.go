@@ -186,7 +186,11 @@ func (c *approveCommand) printCovered(ctx context.Context, a *app.App, t approva
 		if g.ID != t.Grant {
 			continue
 		}
-		c.out.Linef("It covers %s, until %s.", output.Line(g.Text()), g.Until.Local().Format("2006-01-02 15:04"))
+		where := "in every session"
+		if t.Answer.Scope == approval.Session {
+			where = "in this session"
+		}
+		c.out.Linef("It covers %s, %s, until %s.", output.Line(g.Text()), where, g.Until.Local().Format("2006-01-02 15:04"))
 		for _, one := range g.Examples() {
 			c.out.Linef("  for example: %s", output.Line(one))
 		}

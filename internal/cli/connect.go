@@ -177,7 +177,7 @@ func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
 	case yes:
 		return true, nil
 	case !c.interactive():
-		return false, usageError{errors.New("nothing was changed: say --yes to change it so, or --dry-run to look")}
+		return false, usageError{errors.New("nothing was changed; pass --yes to make this change, or --dry-run to only see it")}
 	}
 	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Change it so?"))
 	line, err := readLine(ctx, c.in)

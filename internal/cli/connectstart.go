@@ -55,7 +55,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 	out.PrintStarts(c.out)
 	c.out.Linef("\n%s", out.MenuWords(menu))
 	out.PrintHTTP(c.out)
-	c.out.Linef("Restart %s to use it. ken disconnect %s undoes it; ken doctor says how the servers are held.", client, client)
+	c.out.Linef("Restart %s to use it. ken disconnect %s undoes it; ken doctor shows the sandbox profile of each server.", client, client)
 	return nil
 }
 

@@ -83,6 +83,7 @@ var (
 	ErrNotYours = errors.New("the question is not yours to answer")
 	ErrEnded    = errors.New("the grant no longer holds")
 	ErrNoTicket = errors.New("approval request not found")
+	ErrNoGrant  = errors.New("grant not found")
 )
 
 const longestNote = 4096

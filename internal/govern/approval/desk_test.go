@@ -387,7 +387,7 @@ func TestConsume(t *testing.T) {
 			t.Errorf("Consume = %v", err)
 		}
 	}
-	for by, want := range map[*capability.Principal]error{&bob: approval.ErrNotYours, &eve: approval.ErrNoTicket} {
+	for by, want := range map[*capability.Principal]error{&bob: approval.ErrNotYours, &eve: approval.ErrNoGrant} {
 		if err := d.Revoke(ctx, always.ID, *by, ""); !errors.Is(err, want) {
 			t.Errorf("Revoke by %v = %v, want %v", *by, err, want)
 		}

@@ -289,6 +289,9 @@ func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
 func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, why string) error {
 	ticket, _, _ := strings.Cut(id, ".")
 	t, err := d.Get(ctx, ticket)
+	if capability.KindOf(err) == capability.NotFound {
+		return noGrant(id)
+	}
 	if err != nil {
 		return err
 	}
@@ -297,7 +300,7 @@ func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, w
 	}
 	switch {
 	case by.Tenant != t.Question.Call.Principal.Tenant:
-		return noTicket(ticket)
+		return noGrant(id)
 	case !d.MaySettle(by, &t):
 		return refuse(capability.Denied, ErrNotYours, "let the person who was asked revoke it, or a person with a role of approval.approvers")
 	case t.State == Denied && t.Answer.Scope == Session:
@@ -309,6 +312,15 @@ func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, w
 		return &Ending{How: howRevoked, By: by.ID, Why: why}, nil
 	})
 	return err
+}
+
+// noGrant is the error for a grant that does not exist, and for one of another
+// tenant.
+func noGrant(id string) error {
+	return &capability.Error{
+		Kind: capability.NotFound, Op: "revoke", Target: fmt.Sprintf("%.64q", id), Err: ErrNoGrant,
+		Fix: "see ken approve list --grants; old grants are removed (approval.retain)",
+	}
 }
 
 // unquiet lets questions be asked again.

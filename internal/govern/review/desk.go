@@ -198,8 +198,8 @@ func (d *Desk) Disable(ctx context.Context, k Key, w Word) ([]Switch, error) {
 		}
 		if len(keys) == 0 && err == nil {
 			return nil, &capability.Error{
-				Kind: capability.NotFound, Op: "disable extension", Target: k.ID, Err: errors.New("not enabled"),
-				Fix: "it is off; ken extension list shows what there is",
+				Kind: capability.NotFound, Op: "disable extension", Target: k.ID, Err: errors.New("no enabled extension has this id"),
+				Fix: "ken extension list shows all extensions",
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (p Page) List() []systemapi.Setting {
 	for _, s := range said.Settings() {
 		one := systemapi.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin, About: s.Doc, Writable: slices.Contains(Writable(), s.Key)}
 		if !one.Writable {
-			one.Why = "what governs, runs or lets in is changed by ken config set, or in ken.yaml"
+			one.Why = "security settings are read-only here; change them with ken config set or in ken.yaml"
 		}
 		if running := inForce[s.Key]; running != s.Value {
 			one.InForce = running

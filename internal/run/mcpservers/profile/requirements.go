@@ -153,7 +153,7 @@ func (n *requirements) argument(text, cwd string) {
 	}
 	if strings.Contains(text, "/") && !filepath.IsAbs(text) && !strings.Contains(text, "://") && cwd != "" && filepath.IsLocal(text) {
 		if _, err := os.Stat(filepath.Join(cwd, text)); err == nil {
-			n.against = append(n.against, fmt.Sprintf("it names %s by a relative path; write %s to have it held closer", text, filepath.Join(cwd, text)))
+			n.objects(fmt.Sprintf("it names %s by a relative path; write %s, and it can be confined", text, filepath.Join(cwd, text)))
 		}
 		return
 	}
@@ -189,6 +189,13 @@ func (n *requirements) value(text string, readOnly bool) {
 	}
 }
 
+// objects notes a reason against confining the server, once.
+func (n *requirements) objects(why string) {
+	if !slices.Contains(n.against, why) {
+		n.against = append(n.against, why)
+	}
+}
+
 // path adds a path that a definition names: a folder for writing, a file of a
 // package for reading, and of another file its folder for writing, because
 // programs keep files beside it.
@@ -196,7 +203,7 @@ func (n *requirements) path(name string, readOnly bool) {
 	info, err := os.Stat(name)
 	switch dir := filepath.Dir(name); {
 	case err == nil && info.IsDir() && n.wide(name):
-		n.against = append(n.against, "it is given all of "+name+"; name the folders in it that it needs to have it held closer")
+		n.objects("it is given all of " + name + "; name only the folders that it needs, and it can be confined")
 	case err == nil && info.IsDir() && readOnly:
 		n.read = append(n.read, name)
 	case err == nil && info.IsDir():
@@ -211,7 +218,7 @@ func (n *requirements) path(name string, readOnly bool) {
 	case err == nil && n.wide(dir):
 		n.write = append(n.write, name)
 	case err != nil && !readOnly && (dir == n.cfg.UserHome || dir == os.TempDir()):
-		n.against = append(n.against, fmt.Sprintf("it names %s, which is not there yet; name a file in a folder of its own to have it held closer", name))
+		n.objects(fmt.Sprintf("it names %s, which does not exist yet; name a file in a folder of its own, and it can be confined", name))
 	default: // or it is to be made
 		if there, err := os.Stat(dir); err == nil && there.IsDir() && !n.wide(dir) {
 			n.write = append(n.write, dir)
@@ -228,9 +235,9 @@ func (n *requirements) address(text string) {
 	host := u.Hostname()
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		n.against = append(n.against, "it talks "+u.Scheme+" to "+u.Host+", and a confined server reaches hosts by an HTTP proxy alone")
+		n.objects("it talks " + u.Scheme + " to " + u.Host + ", and a confined server reaches hosts only through an HTTP proxy")
 	case address.Near(host) && len(n.cfg.Networks()) == 0:
-		n.against = append(n.against, "it talks to "+u.Host+", which a confined server reaches only where sandbox.networks names its network")
+		n.objects("it talks to " + u.Host + ", which a confined server reaches only if sandbox.networks names its network")
 	default:
 		if port := u.Port(); port != "" && port != "80" && port != "443" {
 			host = u.Host

@@ -80,7 +80,7 @@ func TestTighten(t *testing.T) {
 		{"a name", mcpgateway.Server{Command: "/bin/sh", Args: []string{"${NOTSET:-" + at("desk")[0] + "}", "${secret:K}"}}, nil, at("desk"), nil, ""},
 		{"everything", mcpgateway.Server{Command: "/bin/sh", Args: []string{"/"}}, nil, nil, nil, "all of /"},
 		{"home", mcpgateway.Server{Command: "/bin/sh", Args: []string{home}}, nil, nil, nil, "all of " + home},
-		{"a file to be made at home", mcpgateway.Server{Command: "/bin/sh", Env: map[string]string{"MEMORY_FILE_PATH": filepath.Join(home, "memory.json")}}, nil, nil, nil, "memory.json, which is not there yet"},
+		{"a file to be made at home", mcpgateway.Server{Command: "/bin/sh", Env: map[string]string{"MEMORY_FILE_PATH": filepath.Join(home, "memory.json")}}, nil, nil, nil, "memory.json, which does not exist yet"},
 		{"another protocol", mcpgateway.Server{Command: "/bin/sh", Args: []string{"postgres://u:geheim@db.example.com:5432/x"}}, nil, nil, nil, "talks postgres to db.example.com:5432"},
 		{"this machine", mcpgateway.Server{Command: "/bin/sh", Args: []string{"http://localhost:3000/"}}, nil, nil, nil, "sandbox.networks"},
 		{"relative", mcpgateway.Server{Command: "/bin/sh", Cwd: d, Args: []string{"proj/src/main.py"}}, nil, nil, nil, "relative path"},
