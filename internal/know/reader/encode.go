@@ -46,7 +46,7 @@ func (m *Model) newState() *state {
 		x:      make([]float32, rows*m.dims),
 		wide:   make([]float32, rows*max(3*m.dims, m.inner)),
 		y:      make([]float32, rows*m.dims),
-		scores: make([]float32, rows),
+		scores: make([]float32, rows+4),
 		packed: make([]byte, 2*rows*max(m.dims, m.inner)),
 		scale:  make([]float32, rows),
 		sum:    make([]float32, m.dims),
@@ -139,32 +139,43 @@ func (m *Model) attend(s *state, wide []float32, n, rows int) {
 		for t := range n {
 			q := &wide[t*step+head]
 			m.kernels.scores(q, &wide[m.dims+head], 4*step, rows, &s.scores[0])
-			softmax(s.scores[:n])
-			m.kernels.mix(&s.scores[0], &wide[2*m.dims+head], 4*step, n, &s.y[t*m.dims+head])
+			share := m.kernels.shares(s.scores, n)
+			out := s.y[t*m.dims+head:][:headSize]
+			m.kernels.mix(&s.scores[0], &wide[2*m.dims+head], 4*step, n, &out[0])
+			for i := range out {
+				out[i] *= share
+			}
 		}
 	}
 }
 
-// softmax turns scores into shares of one.
-func softmax(x []float32) {
+// shares turns the first n scores into shares of a whole, and returns what they are to
+// be multiplied with to make it one. The sum is taken in four parts: the
+// processor adds these at the same time.
+func (k *kernels) shares(x []float32, n int) float32 {
 	most := x[0]
-	for _, v := range x {
-		most = max(most, v)
+	for _, v := range x[:n] {
+		if v > most {
+			most = v
+		}
 	}
-	var sum float32
-	for i, v := range x {
-		e := exp(v - most)
-		x[i] = e
-		sum += e
+	k.exps(&x[0], (n+7)&^7, most)
+	var sum [4]float32
+	rest := x[:n]
+	for ; len(rest) >= 4; rest = rest[4:] {
+		sum[0] += rest[0]
+		sum[1] += rest[1]
+		sum[2] += rest[2]
+		sum[3] += rest[3]
 	}
-	one := 1 / sum
-	for i := range x {
-		x[i] *= one
+	for i, v := range rest {
+		sum[i] += v
 	}
+	return 1 / ((sum[0] + sum[1]) + (sum[2] + sum[3]))
 }
 
 // exp returns e to the power of x, which is at most 0, to a relative error of
-// about 1e-6.
+// about 1e-6. The kernels take its steps.
 func exp(x float32) float32 {
 	if x < -80 {
 		return 0
@@ -204,21 +215,30 @@ func (n *norm) add(x, y []float32, dims int) {
 	}
 }
 
-// apply normalises a row.
+// apply normalises a row, whose length is a multiple of four. Its sums are taken
+// in four parts: the processor adds these at the same time.
 func (n *norm) apply(x []float32) {
-	var sum float32
-	for _, v := range x {
-		sum += v
+	var a, b, c, d float32
+	for rest := x; len(rest) >= 4; rest = rest[4:] {
+		a += rest[0]
+		b += rest[1]
+		c += rest[2]
+		d += rest[3]
 	}
-	mean := sum / float32(len(x))
-	var squares float32
-	for _, v := range x {
-		squares += float32((v - mean) * (v - mean))
+	mean := ((a + b) + (c + d)) / float32(len(x))
+	a, b, c, d = 0, 0, 0, 0
+	for rest := x; len(rest) >= 4; rest = rest[4:] {
+		p, q, r, s := rest[0]-mean, rest[1]-mean, rest[2]-mean, rest[3]-mean
+		a += float32(p * p)
+		b += float32(q * q)
+		c += float32(r * r)
+		d += float32(s * s)
 	}
+	squares := (a + b) + (c + d)
 	factor := float32(1 / math.Sqrt(float64(squares)/float64(len(x))+normEps))
-	w, b := n.weight[:len(x)], n.bias[:len(x)]
+	w, bias := n.weight[:len(x)], n.bias[:len(x)]
 	for i, v := range x {
-		x[i] = float32((v-mean)*factor*w[i]) + b[i]
+		x[i] = float32((v-mean)*factor*w[i]) + bias[i]
 	}
 }
 

@@ -20,6 +20,10 @@ type kernels struct {
 	// gelu applies the activation function to n numbers, a multiple of 8.
 	gelu func(x *float32, n int, table *float32)
 
+	// exps turns each of n numbers, a multiple of 8, into e to the power of it less
+	// most, as exp does.
+	exps func(x *float32, n int, most float32)
+
 	// scores computes the products of a query and n keys, a multiple of
 	// tokensPerTile; mix the sum of n values, each times its share. Keys and values
 	// have headSize numbers and are step bytes apart.

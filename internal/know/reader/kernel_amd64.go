@@ -19,8 +19,8 @@ func class() *kernels {
 }
 
 var (
-	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, mostAVX2, bytesAVX2, geluAVX2, scoresAVX2, mixAVX2}
-	avx2 = &kernels{"avx2", 8, words, tileAVX2, mostAVX2, wordsAVX2, geluAVX2, scoresAVX2, mixAVX2}
+	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, mostAVX2, bytesAVX2, geluAVX2, expsAVX2, scoresAVX2, mixAVX2}
+	avx2 = &kernels{"avx2", 8, words, tileAVX2, mostAVX2, wordsAVX2, geluAVX2, expsAVX2, scoresAVX2, mixAVX2}
 )
 
 //go:noescape
@@ -40,6 +40,9 @@ func wordsAVX2(x *float32, n int, factor float32, into *byte)
 
 //go:noescape
 func geluAVX2(x *float32, n int, table *float32)
+
+//go:noescape
+func expsAVX2(x *float32, n int, most float32)
 
 //go:noescape
 func scoresAVX2(q, k *float32, step, n int, out *float32)

@@ -402,3 +402,68 @@ geluStep:
 	JNZ  geluStep
 	VZEROUPPER
 	RET
+
+// The constants of exp: the least that counts, log2(e), a half, ln(2), and the
+// factors of the series.
+DATA expNumbers<>+0(SB)/4, $-80.0
+DATA expNumbers<>+4(SB)/4, $1.4426950408889634
+DATA expNumbers<>+8(SB)/4, $0.5
+DATA expNumbers<>+12(SB)/4, $0.6931471805599453
+DATA expNumbers<>+16(SB)/4, $0.001388888888888889
+DATA expNumbers<>+20(SB)/4, $0.008333333333333333
+DATA expNumbers<>+24(SB)/4, $0.041666666666666664
+DATA expNumbers<>+28(SB)/4, $0.16666666666666666
+DATA expNumbers<>+32(SB)/4, $1.0
+DATA expNumbers<>+36(SB)/4, $127
+GLOBL expNumbers<>(SB), RODATA, $40
+
+#define SERIES(factor) \
+	VMULPS Y3, Y2, Y3     \
+	VADDPS factor, Y3, Y3
+
+// func expsAVX2(x *float32, n int, most float32)
+//
+// e to the power of each of n numbers less most, n a multiple of 8. The steps are
+// those of exp.
+TEXT ·expsAVX2(SB), NOSPLIT, $0-20
+	MOVQ x+0(FP), SI
+	MOVQ n+8(FP), CX
+	VBROADCASTSS most+16(FP), Y15
+	VBROADCASTSS expNumbers<>+0(SB), Y14
+	VBROADCASTSS expNumbers<>+4(SB), Y13
+	VBROADCASTSS expNumbers<>+8(SB), Y12
+	VBROADCASTSS expNumbers<>+12(SB), Y11
+	VBROADCASTSS expNumbers<>+16(SB), Y10
+	VBROADCASTSS expNumbers<>+20(SB), Y9
+	VBROADCASTSS expNumbers<>+24(SB), Y8
+	VBROADCASTSS expNumbers<>+28(SB), Y7
+	VBROADCASTSS expNumbers<>+32(SB), Y6
+	VPBROADCASTD expNumbers<>+36(SB), Y5
+
+expsStep:
+	VMOVUPS (SI), Y0
+	VSUBPS Y15, Y0, Y0
+	VCMPPS $0x0D, Y14, Y0, Y4 // at least the least
+	VMULPS Y13, Y0, Y0
+	VSUBPS Y12, Y0, Y1
+	VCVTTPS2DQ Y1, Y1
+	VCVTDQ2PS Y1, Y2
+	VSUBPS Y2, Y0, Y2
+	VMULPS Y11, Y2, Y2
+	VMULPS Y10, Y2, Y3
+	VADDPS Y9, Y3, Y3
+	SERIES(Y8)
+	SERIES(Y7)
+	SERIES(Y12)
+	SERIES(Y6)
+	SERIES(Y6)
+	VPADDD Y5, Y1, Y1
+	VPSLLD $23, Y1, Y1
+	VMULPS Y1, Y3, Y3
+	VANDPS Y4, Y3, Y3
+	VMOVUPS Y3, (SI)
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JNZ  expsStep
+	VZEROUPPER
+	RET

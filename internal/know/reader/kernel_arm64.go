@@ -15,7 +15,7 @@ func class() *kernels {
 	return neon
 }
 
-var neon = &kernels{"neon", 16, signedBytes, tileNEON, mostNEON, bytesNEON, plainGelu, scoresNEON, mixNEON}
+var neon = &kernels{"neon", 16, signedBytes, tileNEON, mostNEON, bytesNEON, plainGelu, expsNEON, scoresNEON, mixNEON}
 
 //go:noescape
 func tileNEON(t *tile)
@@ -25,6 +25,9 @@ func mostNEON(x *float32, n int) float32
 
 //go:noescape
 func bytesNEON(x *float32, n int, factor float32, into *byte)
+
+//go:noescape
+func expsNEON(x *float32, n int, most float32)
 
 //go:noescape
 func scoresNEON(q, k *float32, step, n int, out *float32)

@@ -16,6 +16,9 @@
 #define SDOT(lane, d, n, m) WORD $(0x4F80E000 | (lane) | (m)<<16 | (n)<<5 | (d)) // d += four products of bytes of n and of a lane of m
 #define FMUL(d, n, m)       WORD $(0x6E20DC00 | (m)<<16 | (n)<<5 | (d))
 #define FADD(d, n, m)       WORD $(0x4E20D400 | (m)<<16 | (n)<<5 | (d))
+#define FSUB(d, n, m)       WORD $(0x4EA0D400 | (m)<<16 | (n)<<5 | (d))
+#define FCMGE(d, n, m)      WORD $(0x6E20E400 | (m)<<16 | (n)<<5 | (d)) // all bits where n is at least m
+#define FCVTZS(d, n)        WORD $(0x4EA1B800 | (n)<<5 | (d))           // to whole numbers, towards zero
 #define FMLA(d, n, m)       WORD $(0x4E20CC00 | (m)<<16 | (n)<<5 | (d)) // d += n * m, rounded once
 #define FADDP(d, n, m)      WORD $(0x6E20D400 | (m)<<16 | (n)<<5 | (d)) // sums of neighbours in n, then in m
 #define FMAX(d, n, m)       WORD $(0x4E20F400 | (m)<<16 | (n)<<5 | (d))
@@ -274,4 +277,69 @@ bytesStep:
 	VST1.P [V6.B16], 16(R2)
 	SUBS $16, R1, R1
 	BNE  bytesStep
+	RET
+
+// The constants of exp: the least that counts, log2(e), a half, ln(2), and the
+// factors of the series.
+DATA expNumbers<>+0(SB)/4, $-80.0
+DATA expNumbers<>+4(SB)/4, $1.4426950408889634
+DATA expNumbers<>+8(SB)/4, $0.5
+DATA expNumbers<>+12(SB)/4, $0.6931471805599453
+DATA expNumbers<>+16(SB)/4, $0.001388888888888889
+DATA expNumbers<>+20(SB)/4, $0.008333333333333333
+DATA expNumbers<>+24(SB)/4, $0.041666666666666664
+DATA expNumbers<>+28(SB)/4, $0.16666666666666666
+DATA expNumbers<>+32(SB)/4, $1.0
+DATA expNumbers<>+36(SB)/4, $127
+GLOBL expNumbers<>(SB), RODATA, $40
+
+#define SERIES(factor) \
+	FMUL(3, 3, 2)      \
+	FADD(3, 3, factor)
+
+// func expsNEON(x *float32, n int, most float32)
+//
+// e to the power of each of n numbers less most, n a multiple of 4. The steps are
+// those of exp.
+TEXT ·expsNEON(SB), NOSPLIT, $0-20
+	MOVD  x+0(FP), R0
+	MOVD  n+8(FP), R1
+	FMOVS most+16(FP), F15
+	VDUP  V15.S[0], V15.S4
+	MOVD  $expNumbers<>(SB), R2
+	VLD1R.P 4(R2), [V16.S4]
+	VLD1R.P 4(R2), [V17.S4]
+	VLD1R.P 4(R2), [V18.S4]
+	VLD1R.P 4(R2), [V19.S4]
+	VLD1R.P 4(R2), [V20.S4]
+	VLD1R.P 4(R2), [V21.S4]
+	VLD1R.P 4(R2), [V22.S4]
+	VLD1R.P 4(R2), [V23.S4]
+	VLD1R.P 4(R2), [V24.S4]
+	VLD1R.P 4(R2), [V25.S4]
+
+expsStep:
+	VLD1 (R0), [V0.B16]
+	FSUB(0, 0, 15)
+	FCMGE(4, 0, 16)
+	FMUL(0, 0, 17)
+	FSUB(1, 0, 18)
+	FCVTZS(1, 1)
+	SCVTF(2, 1)
+	FSUB(2, 0, 2)
+	FMUL(2, 2, 19)
+	FMUL(3, 2, 20)
+	FADD(3, 3, 21)
+	SERIES(22)
+	SERIES(23)
+	SERIES(18)
+	SERIES(24)
+	SERIES(24)
+	VADD V25.S4, V1.S4, V1.S4
+	VSHL $23, V1.S4, V1.S4
+	FMUL(3, 3, 1)
+	VAND V4.B16, V3.B16, V3.B16
+	VST1.P [V3.B16], 16(R0)
+	SUBS $4, R1, R1
+	BNE  expsStep
 	RET
