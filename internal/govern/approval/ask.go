@@ -132,6 +132,9 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
+	if err := d.room(ctx, &b, &t, subject, len(data)); err != nil {
+		return Ticket{}, err
+	}
 	keep := t.Expires.Sub(t.Asked) + d.times().Retain
 	if err := d.keepTime(ctx, &b, t.Asked); err != nil {
 		return Ticket{}, err
