@@ -91,8 +91,11 @@ type Config struct {
 	Dir    string
 
 	// Servers has servers listed that never were, before Open returns; without
-	// it they appear once they are.
+	// it they appear once they are. Briefly waits for them as long as a search
+	// does, and longer only for those that one of Targets belongs to.
 	Servers bool
+	Briefly bool
+	Targets []string
 
 	environment func() []string
 	gateway     *mcpgateway.Gateway // of another App
@@ -214,7 +217,9 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		a.reporter = a.newReporter()
 		a.plugins, err = plugins.Start(ctx, cfg.Plugins, a.closers.Add)
 	}
-	if err == nil && cfg.Servers {
+	if err == nil && cfg.Servers && cfg.Briefly {
+		a.Servers.ListFirst(ctx, cfg.Targets...)
+	} else if err == nil && cfg.Servers {
 		a.Servers.List(ctx)
 	}
 	if err == nil {

@@ -129,6 +129,9 @@ func (c *catalogCommand) list() *cobra.Command {
 			if n := listing.Stats.Shadowed; n > 0 && !own && f == (filter{}) {
 				fmt.Fprintf(c.err, "ken: %d shadowed not listed; see ken catalog list --state shadowed\n", n)
 			}
+			if note := a.Door.Starting(a.Principal); note != "" {
+				fmt.Fprintln(c.err, "ken:", output.Line(note))
+			}
 			if len(listing.Capabilities) == 0 && all > 0 {
 				fmt.Fprintf(c.err, "ken: none of %s fits %s\n", output.Plural(all, "capability"), f)
 			}
@@ -150,10 +153,10 @@ func (c *catalogCommand) show() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show one capability with its schema and text", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withTarget(func(ctx context.Context, a *app.App, given []string) error {
 			d, err := a.Door.Inspect(ctx, a.OperatorView(), given[0])
 			if err != nil {
-				return err
+				return a.Servers.WhyAbsent(a.Principal, given[0], err)
 			}
 			if c.json {
 				return c.printJSON(d)
@@ -189,7 +192,7 @@ func (c *catalogCommand) why() *cobra.Command {
 	return &cobra.Command{
 		Use: "why ID", Short: "Explain where a capability comes from, and whether and why it is available", Args: args(cobra.ExactArgs(1)),
 		ValidArgsFunction: c.completeIDs,
-		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
+		RunE: c.withTarget(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.OperatorView().Lookup(given[0])
 			if err != nil {
 				return a.Servers.WhyAbsent(a.Principal, given[0], err)
@@ -224,6 +227,7 @@ func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix 
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	c.serving = true // a completion starts no servers
 	a, err := c.open(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -32,18 +32,28 @@ type environment struct {
 	serving    bool // servers may appear while it runs
 }
 
-// open builds the program and loads the catalog.
-func (c *environment) open(ctx context.Context) (*app.App, error) {
+// open builds the program and loads the catalog. It waits for the MCP servers that
+// targets belong to.
+func (c *environment) open(ctx context.Context, targets ...string) (*app.App, error) {
 	return app.Open(ctx, app.Config{
 		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.Observe,
-		Servers: !c.serving,
+		Servers: !c.serving, Briefly: true, Targets: targets,
 	})
 }
 
 // withApp runs a command that needs the program.
 func (c *environment) withApp(run func(ctx context.Context, a *app.App, given []string) error) func(*cobra.Command, []string) error {
+	return c.withOpen(run, func([]string) []string { return nil })
+}
+
+// withTarget is withApp for a command whose first argument is a capability.
+func (c *environment) withTarget(run func(ctx context.Context, a *app.App, given []string) error) func(*cobra.Command, []string) error {
+	return c.withOpen(run, func(given []string) []string { return given[:min(1, len(given))] })
+}
+
+func (c *environment) withOpen(run func(ctx context.Context, a *app.App, given []string) error, targets func(given []string) []string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, given []string) error {
-		a, err := c.open(cmd.Context())
+		a, err := c.open(cmd.Context(), targets(given)...)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (g *Gateway) Starting() (starting, unlisted []string) {
 		s.mu.Lock()
 		switch {
 		case s.lastErr != nil || s.retired || s.def.Disabled || s.broken != nil:
-		case !s.begun.IsZero():
+		case !s.begun.IsZero(), s.current == nil && s.startsLocked():
 			starting = append(starting, s.def.Name)
 		case s.current == nil:
 			unlisted = append(unlisted, s.def.Name)
@@ -37,6 +37,17 @@ func (g *Gateway) Starting() (starting, unlisted []string) {
 		s.mu.Unlock()
 	}
 	return starting, unlisted
+}
+
+// startsLocked reports whether a back end of the server is starting. It is called
+// with s.mu held.
+func (s *server) startsLocked() bool {
+	for _, b := range s.backs {
+		if b.starting != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // fresh reports whether a server is starting that started less than freshFor

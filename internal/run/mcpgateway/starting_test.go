@@ -50,6 +50,7 @@ func TestStarting(t *testing.T) {
 		starting, _ := g.Starting()
 		return slices.Equal(starting, []string{"slow"})
 	})
+	eventually(t, "dies has failed", func() bool { return g.Status()[1].Err != "" })
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if !g.Await(short, "") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/mcptools"
 	"ken/internal/run/executor"
 	"ken/internal/run/mcpgateway/link"
 	"ken/internal/run/sandbox"
@@ -206,6 +207,16 @@ func (s *server) isolation(ctx context.Context) json.RawMessage {
 	return executor.Planned(ctx, s.g.cfg.Require)
 }
 
+// Lists reports whether a server listed a tool when it was listed last.
+func (g *Gateway) Lists(server, tool string) bool {
+	for _, s := range g.all() {
+		if o := s.offered(); s.def.Name == server && o != nil {
+			return o.entries[mcptools.ID(server, tool)] != nil
+		}
+	}
+	return false
+}
+
 // listAtOnce is how many servers are started at one time to be listed.
 const listAtOnce = 8
 
@@ -213,16 +224,9 @@ const listAtOnce = 8
 // were never listed or had nothing, and says how each stands then. It returns when all have
 // answered, failed or run out of their time.
 func (g *Gateway) List(ctx context.Context, names ...string) []Status {
-	var chosen []*server
-	for _, s := range g.all() {
-		switch {
-		case len(names) > 0 && slices.Contains(names, s.def.Name):
-			chosen = append(chosen, s)
-		case len(names) == 0 && !s.def.Disabled:
-			if _, err := s.load(ctx, false); err == nil && s.unheard() {
-				chosen = append(chosen, s)
-			}
-		}
+	chosen := slices.DeleteFunc(g.all(), func(s *server) bool { return !slices.Contains(names, s.def.Name) })
+	if len(names) == 0 {
+		chosen = g.unheard(ctx)
 	}
 	out := make([]Status, len(chosen))
 	slots := make(chan struct{}, listAtOnce)
@@ -250,4 +254,32 @@ func (g *Gateway) List(ctx context.Context, names ...string) []Status {
 		}
 	}
 	return out
+}
+
+// ListNew starts and lists the servers that were never listed or had nothing. It
+// waits for at most brief, but for those that are named until they have answered,
+// failed or run out of their time. The others go on starting.
+func (g *Gateway) ListNew(ctx context.Context, brief time.Duration, names ...string) {
+	short, cancel := context.WithTimeout(ctx, brief)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range g.unheard(ctx) {
+		until := short
+		if slices.Contains(names, s.def.Name) {
+			until = ctx
+		}
+		wg.Go(func() { _ = s.list(until) }) // Status has the error
+	}
+	wg.Wait()
+}
+
+// unheard returns the servers that were never listed or had nothing.
+func (g *Gateway) unheard(ctx context.Context) []*server {
+	return slices.DeleteFunc(g.all(), func(s *server) bool {
+		if s.def.Disabled {
+			return true
+		}
+		_, err := s.load(ctx, false)
+		return err != nil || !s.unheard()
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -57,6 +58,8 @@ type Config struct {
 type Servers struct {
 	cfg     Config
 	gateway *mcpgateway.Gateway // nil: there is none
+
+	ends atomic.Bool // this process ends soon, and its servers with it
 
 	mu    sync.Mutex
 	last  *reading

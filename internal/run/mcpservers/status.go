@@ -21,6 +21,28 @@ func (s *Servers) List(ctx context.Context, names ...string) []mcpgateway.Status
 	return s.gateway.List(ctx, names...)
 }
 
+// ListFirst lists the servers that were never listed, for a process that ends soon
+// after. It waits for them as long as a search does. For a server that one of the
+// targets names it waits until it has answered, failed or run out of its
+// startTimeout.
+func (s *Servers) ListFirst(ctx context.Context, targets ...string) {
+	if s.gateway == nil {
+		return
+	}
+	var names []string
+	for _, target := range targets {
+		name, _, ok := serverOf(target)
+		if command, is := strings.CutPrefix(target, "/"); is {
+			name, _, ok = strings.Cut(command, ":") // as in /NAME:TOOL
+		}
+		if ok {
+			names = append(names, name)
+		}
+	}
+	s.ends.Store(true)
+	s.gateway.ListNew(ctx, awaitTime, names...)
+}
+
 // Relist takes over the accepted definition of a server and lists the server. If
 // the gateway is shared, its owner does the listing.
 func (s *Servers) Relist(ctx context.Context, name string) {
@@ -96,7 +118,11 @@ func (s *Servers) Starting(p capability.Principal) string {
 		}
 		return text + "; " + then
 	}
-	return cmp.Or(say(starting, "is starting", "are starting", "try again in a moment"),
+	then := "try again in a moment"
+	if s.ends.Load() { // and the servers end with it
+		then = "ken doctor waits until it has listed its tools"
+	}
+	return cmp.Or(say(starting, "is starting", "are starting", then),
 		say(unlisted, "was never listed", "were never listed", "ken doctor lists them"))
 }
 

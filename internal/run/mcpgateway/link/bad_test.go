@@ -54,6 +54,22 @@ func TestDiesAtInitialize(t *testing.T) {
 	}
 }
 
+// TestUnreachable: the error says what the network said, without the steps of the
+// SDK that led there.
+func TestUnreachable(t *testing.T) {
+	for _, sse := range []bool{false, true} {
+		_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", URL: "http://127.0.0.1:1/mcp", SSE: sse}})
+		if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused") {
+			t.Errorf("Open(sse %v) = %v, want the network's cause", sse, err)
+		}
+		for _, noise := range []string{"calling", "sending", "transport"} {
+			if err != nil && strings.Contains(err.Error(), noise) {
+				t.Errorf("Open(sse %v) = %v, which says %q", sse, err, noise)
+			}
+		}
+	}
+}
+
 func TestOldHandshakes(t *testing.T) {
 	for _, mode := range []string{"dies of discover", "ignores discover", "noise"} {
 		t.Run(mode, func(t *testing.T) {
@@ -92,6 +108,11 @@ func TestBadCalls(t *testing.T) {
 		{tool: "huge", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
 		{tool: "huge backwards", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
 		{tool: "huge unknown", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
+		{tool: "deep", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep backwards", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep unknown", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep batch", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "huge batch", kind: capability.Upstream, says: "10001 messages"},
 		{tool: "batch", text: "batched"},
 		{tool: "echo", text: "x"},
 	} {
@@ -113,6 +134,19 @@ func TestBadCalls(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if after.HeapAlloc > 64<<20 {
 		t.Errorf("heap after the floods = %d MB, want less than 64", after.HeapAlloc>>20)
+	}
+}
+
+// TestEndless: a message that is too long fails its request before it ends.
+func TestEndless(t *testing.T) {
+	for _, tool := range []string{"endless", "endless unknown"} {
+		t.Run(tool, func(t *testing.T) {
+			l := open(t, link.Config{Target: link.Target{Start: start("x")}})
+			_, err := l.Call(soon(t), callOf(`{}`), tool)
+			if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "16777216 are the most that is taken") {
+				t.Errorf("Call(%s) = %v, want unavailable that names the longest message", tool, err)
+			}
+		})
 	}
 }
 

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/untrusted"
@@ -47,8 +50,11 @@ func (l *Link) failure(ctx context.Context, r request, p *pendingCall, err error
 		over = p.over.Load()
 		tooLong = over != nil
 	}
+	bad, unread := errors.AsType[*unreadable](err)
 	wire, spoke := errors.AsType[*jsonrpc.Error](err)
 	switch {
+	case unread:
+		e.Kind, e.Err, e.Fix = capability.Upstream, bad, "report it to the maker of the server"
 	case tooLong:
 		e.Kind, e.Err, e.Fix = capability.Unavailable, over, "ask for less at once"
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
@@ -238,7 +244,7 @@ func (l *Link) ended(cause error) error {
 // network said.
 func (l *Link) tale(err error) string {
 	if l.proc == nil {
-		return "it cannot be reached: " + untrusted.Line(err.Error(), messageRunes)
+		return "it cannot be reached: " + untrusted.Line(networkCause(err), messageRunes)
 	}
 	text := "it ended"
 	select {
@@ -253,6 +259,19 @@ func (l *Link) tale(err error) string {
 	}
 	return text + l.printed()
 }
+
+// networkCause returns what the network or the server said, without the steps of
+// the SDK that led there.
+func networkCause(err error) string {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err.Error()
+	}
+	return sdkSteps().ReplaceAllString(err.Error(), "")
+}
+
+var sdkSteps = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:calling|sending) "[^"]*": |rejected by transport: )+`)
+})
 
 func (l *Link) printed() string {
 	if l.proc == nil {

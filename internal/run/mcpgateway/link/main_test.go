@@ -330,6 +330,22 @@ func serveCall(mode, name string, id json.RawMessage, say func(string, ...any)) 
 		say(`{"result":{"content":[{"type":"text","text":"%s"}]},"jsonrpc":"2.0","id":%s}`, strings.Repeat("h", 50<<20), id)
 	case "huge unknown":
 		say(`{"result":{"content":[{"type":"text","text":"%s"}]},"id":%s,"zzz":"%s"}`, strings.Repeat("h", 50<<20), id, strings.Repeat("z", 2000))
+	case "endless":
+		fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s`, id, strings.Repeat("h", 17<<20))
+		select {} // the line never ends
+	case "endless unknown":
+		fmt.Fprintf(os.Stdout, `{"result":{"content":[{"type":"text","text":"%s`, strings.Repeat("h", 65<<20))
+		select {}
+	case "deep":
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":%s%s}}`, id, strings.Repeat("[", 20_000), strings.Repeat("]", 20_000))
+	case "deep backwards":
+		say(`{"result":{"content":%s%s},"jsonrpc":"2.0","id":%s}`, strings.Repeat("[", 20_000), strings.Repeat("]", 20_000), id)
+	case "deep unknown":
+		say(`{"result":{"content":%s%s},"id":%s,"zzz":"%s"}`, strings.Repeat("[", 20_000), strings.Repeat("]", 20_000), id, strings.Repeat("z", 2000))
+	case "deep batch":
+		say(`[{"jsonrpc":"2.0","id":%s,"result":%s%s}]`, id, strings.Repeat("[", 20_000), strings.Repeat("]", 20_000))
+	case "huge batch":
+		say(`[%s{"jsonrpc":"2.0","id":%s,"result":{}}]`, strings.Repeat(`{"jsonrpc":"2.0","method":"x"},`, 10_000), id)
 	case "batch":
 		say(`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}},{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"batched"}]}}]`, id)
 	case "new kinds":

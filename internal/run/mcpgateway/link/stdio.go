@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"sync"
 
 	"ken/internal/untrusted"
@@ -23,13 +24,18 @@ const (
 	writeRoom = 64       // messages on their way to a server
 	batchRoom = 10_000   // messages in one batch
 
+	// skipRoom is how many times the longest message is skipped while the end of a
+	// line that is too long is looked for.
+	skipRoom = 4
+
 	noiseSamples = 3
 	noiseRunes   = 160
 )
 
 // stdio is an [mcp.Connection] over the pipes of a process: one message on a
-// line. Lines that are no messages are counted and skipped, a line that is too
-// long is skipped without being held, and the request it answers fails.
+// line. Lines that are no messages are counted and skipped. A line that is too
+// long is skipped without being held, and the request that it answers fails. So
+// does one whose answer is nested too deeply.
 type stdio struct {
 	proc Process
 	r    *bufio.Reader
@@ -37,6 +43,7 @@ type stdio struct {
 
 	// Used by Read only.
 	begun bool
+	rest  bool // the rest of a line that was too long comes next
 	buf   []byte
 	queue []jsonrpc.Message
 
@@ -96,6 +103,12 @@ func (s *stdio) Read(context.Context) (jsonrpc.Message, error) {
 
 // line reads one line without its end. It is good until the next call.
 func (s *stdio) line() ([]byte, *oversized, error) {
+	for s.rest {
+		_, err := s.r.ReadSlice('\n')
+		if s.rest = errors.Is(err, bufio.ErrBufferFull); err != nil && !s.rest {
+			return nil, nil, err
+		}
+	}
 	if cap(s.buf) > keptRoom {
 		s.buf = nil
 	}
@@ -117,16 +130,22 @@ func (s *stdio) line() ([]byte, *oversized, error) {
 	}
 }
 
-// skip reads to the end of a line that is too long and keeps its two ends.
+// skip skips a line that is too long and keeps its two ends. It returns as soon as
+// the beginning tells which request the line answers, because the end may never
+// come. Without that it looks for the end, as far as skipRoom says.
 func (s *stdio) skip(chunk []byte, err error) ([]byte, *oversized, error) {
 	over := &oversized{limit: s.max, size: int64(len(s.buf))}
 	over.add(s.buf)
 	s.buf = nil
-	for {
+	for first := true; ; first = false {
 		over.size += int64(len(chunk))
 		over.add(chunk)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, over, err
+		}
+		if first && over.id().IsValid() || over.size > skipRoom*s.max {
+			s.rest, over.more = true, true
+			return nil, over, nil
 		}
 		chunk, err = s.r.ReadSlice('\n')
 	}
@@ -144,30 +163,48 @@ func (s *stdio) trim(line []byte) []byte {
 func (s *stdio) decode(line []byte) jsonrpc.Message {
 	switch line[0] {
 	case '{':
-		if msg, err := decodeMessage(line); err == nil {
-			return msg
-		}
+		return s.message(line)
 	case '[':
 		// Protocol 2025-03-26 had batches. Each message is answered by itself.
 		var batch []json.RawMessage
-		if json.Unmarshal(line, &batch) != nil || len(batch) == 0 || len(batch) > batchRoom {
-			break
+		err := json.Unmarshal(line, &batch)
+		if len(batch) > batchRoom {
+			err = fmt.Errorf("a batch has %d messages, and %d are the most that is read", len(batch), batchRoom)
+		}
+		if tooDeep(err) || len(batch) > batchRoom {
+			s.note(line)
+			return &jsonrpc.Response{Error: &unreadable{err}}
 		}
 		for _, raw := range batch {
-			if msg, err := decodeMessage(raw); err == nil {
+			if msg := s.message(raw); msg != nil {
 				s.queue = append(s.queue, msg)
-			} else {
-				s.note(raw)
 			}
 		}
-		if len(s.queue) == 0 {
-			return nil
+		if len(s.queue) > 0 {
+			msg := s.queue[0]
+			s.queue = s.queue[1:]
+			return msg
 		}
-		msg := s.queue[0]
-		s.queue = s.queue[1:]
-		return msg
+		if len(batch) > 0 {
+			return nil // each was noted
+		}
 	}
 	s.note(line)
+	return nil
+}
+
+// message decodes one message, and counts as noise what is none. In the place of
+// one that is nested too deeply it returns an error for the request that the
+// message answers.
+func (s *stdio) message(data []byte) jsonrpc.Message {
+	msg, err := decodeMessage(data)
+	if err == nil {
+		return msg
+	}
+	s.note(data)
+	if tooDeep(err) {
+		return &jsonrpc.Response{ID: idIn(data), Error: &unreadable{err}}
+	}
 	return nil
 }
 
@@ -254,11 +291,16 @@ func (s *stdio) Close() error {
 // keeps the ends of the line, since the number of the request is in one.
 type oversized struct {
 	limit, size int64
+	more        bool // it is longer than size
 	head, tail  []byte
 }
 
 func (o *oversized) Error() string {
-	return fmt.Sprintf("it answered with a message of %d bytes, and %d are the most that is taken", o.size, o.limit)
+	longer := ""
+	if o.more {
+		longer = "more than "
+	}
+	return fmt.Sprintf("it answered with a message of %s%d bytes, and %d are the most that is taken", longer, o.size, o.limit)
 }
 
 func (o *oversized) add(b []byte) {
@@ -280,11 +322,19 @@ func (o *oversized) response() *jsonrpc.Response {
 	return &jsonrpc.Response{ID: o.id(), Error: o}
 }
 
-func (o *oversized) id() jsonrpc.ID {
+func (o *oversized) id() jsonrpc.ID { return idAt(o.head, o.tail) }
+
+// idIn returns the number of the request that a message answers, from its two
+// ends.
+func idIn(message []byte) jsonrpc.ID {
+	return idAt(message[:min(len(message), edgeRoom)], message[max(0, len(message)-edgeRoom):])
+}
+
+func idAt(head, tail []byte) jsonrpc.ID {
 	for _, at := range []struct {
 		pattern *regexp.Regexp
 		text    []byte
-	}{{headID(), o.head}, {tailID(), bytes.TrimSpace(o.tail)}} {
+	}{{headID(), head}, {tailID(), bytes.TrimSpace(tail)}} {
 		m := at.pattern.FindSubmatch(at.text)
 		if m == nil {
 			continue
@@ -299,13 +349,42 @@ func (o *oversized) id() jsonrpc.ID {
 	return jsonrpc.ID{}
 }
 
-// The number of a request is a member of the outermost object. These find it as
-// its first or second member, or as its last or last but one.
+// The id of a request is a member of the outermost object: a number of the SDK's,
+// or a text of Ken's own. These find it as the first or second member, or as the
+// last or last but one.
 var (
 	headID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"(?:jsonrpc|result|error)"`)
+		return regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"ken-[0-9a-z]{1,13}")\s*,\s*"(?:jsonrpc|result|error)"`)
 	})
 	tailID = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\}\s*,(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
+		return regexp.MustCompile(`\}\s*,(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,15}|"ken-[0-9a-z]{1,13}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
 	})
 )
+
+// unreadable is the error of a request whose answer is too deep, or in too large a
+// batch, to be read.
+type unreadable struct{ cause error }
+
+func (u *unreadable) Error() string {
+	if tooDeep(u.cause) {
+		return "it answered with a message that is nested too deeply to be read"
+	}
+	return "it answered with a message that cannot be read: " + untrusted.Line(u.cause.Error(), messageRunes)
+}
+
+func (u *unreadable) Unwrap() error { return u.cause }
+
+// tooDeep reports whether the decoder gave up at its limit of 10,000 levels. It
+// has no error of its own for that.
+func tooDeep(err error) bool {
+	e, ok := errors.AsType[*json.SyntaxError](err)
+	return ok && strings.Contains(e.Error(), "max depth")
+}
+
+// standsIn reports whether an error was put in the place of a message that was
+// not taken.
+func standsIn(err error) bool {
+	_, over := errors.AsType[*oversized](err)
+	_, bad := errors.AsType[*unreadable](err)
+	return over || bad
+}

@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -164,9 +163,9 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (t *tap) answered(m *jsonrpc.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if over, ok := errors.AsType[*oversized](m.Error); ok && !m.ID.IsValid() {
+	if !m.ID.IsValid() && standsIn(m.Error) {
 		for id := range t.calls {
-			t.queue = append(t.queue, &jsonrpc.Response{ID: id, Error: over})
+			t.queue = append(t.queue, &jsonrpc.Response{ID: id, Error: m.Error})
 		}
 		clear(t.calls)
 		for _, wait := range t.waits {
