@@ -39,6 +39,7 @@ import (
 	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
 	"ken/internal/talk/commands"
 	"ken/llm"
 	"ken/plugin"
@@ -273,10 +274,11 @@ func (a *App) build(cfg Config) error {
 	pins := a.Settings.Catalog.Pins
 	machine := catalog.ThisMachine()
 	onPath := machine.HasBin // what other agents run
-	programs := executor.NewPrograms(a.path, a.Places.Workspace, filepath.Join(a.Places.Home, "extensions"))
+	programs := executor.NewPrograms(a.path, a.Places.Workspace, filepath.Join(a.Places.Home, "extensions")).Within(sandbox.Requirement(a.Settings.Sandbox.Require))
 	machine.HasBin = func(name string) bool { return onPath(name) || programs.Has(name) }
+	machine.Programs = func() func(*capability.Capability) string { return executors.UnusablePrograms(programs) }
 	machine.HasSecret = func(name string) bool { return cfg.Getenv(name) != "" || a.Secrets.Has(name) }
-	machine.Unrun = executors.Unrunnable(a.plugins, a.Settings.Databases)
+	machine.Unrun = executors.Unrunnable(a.plugins, a.databases)
 	if a.own, err = executors.BuiltinCatalog(context.Background()); err != nil {
 		return err
 	}
@@ -328,6 +330,9 @@ func (a *App) View() door.View { return a.Door.View(a.Principal) }
 // models, and why.
 func (a *App) OperatorView() door.View { return a.Door.OperatorView(a.Principal) }
 
+// databases returns the databases that ken.yaml names now.
+func (a *App) databases() []config.Database { return a.effective().Databases }
+
 // machineEvery is how often the catalog looks at the machine in any case.
 const machineEvery = 30 * time.Second
 
@@ -341,7 +346,9 @@ func (a *App) Watch(ctx context.Context) error {
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
-	beside.Go(func() { a.Catalog.WatchMachine(ctx, machineEvery, a.Secrets.Changes) })
+	beside.Go(func() {
+		a.Catalog.WatchMachine(ctx, machineEvery, func() uint64 { return a.Secrets.Changes()<<32 + executors.MissingFiles(a.databases()) })
+	})
 	beside.Go(func() { a.ToolReviews.Watch(ctx) })
 	beside.Go(func() { a.Extensions.WatchVisibility(ctx, a.Rules) })
 	beside.Go(func() { _ = a.MCP().Watch(ctx) }) // it ends with ctx

@@ -25,7 +25,7 @@ func TestDocumentedRunners(t *testing.T) {
 	if len(names) < 3 {
 		t.Fatalf("docs/sources.md names %d runners: %s", len(names), sentence[1])
 	}
-	unrun := executors.Unrunnable(nil, []config.Database{{Name: "shop"}})
+	unrun := executors.Unrunnable(nil, func() []config.Database { return []config.Database{{Name: "shop"}} })
 	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	by := func(runner string) *capability.Capability {
 		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner, Argv: []string{"shop"}}}

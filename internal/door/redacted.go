@@ -3,8 +3,10 @@ package door
 import (
 	"iter"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/find/discover"
@@ -358,9 +360,10 @@ func withoutPaths(e *Entry) *Entry {
 	}
 	out.Capability, out.Standing = &c, lastOf(e.Standing)
 	out.Reasons, out.Missing = slices.Clone(e.Reasons), slices.Clone(e.Missing)
+	bare := func(text string) string { return leadingFolders().ReplaceAllString(withoutFolder(text, e.Origin), "$1") }
 	for _, list := range []catalog.Reasons{out.Reasons, out.Missing} {
 		for i, r := range list {
-			list[i].Name, list[i].Text = withoutFolder(r.Name, e.Origin), withoutFolder(r.Text, e.Origin)
+			list[i].Name, list[i].Text = bare(r.Name), bare(r.Text)
 		}
 	}
 	return &out
@@ -379,6 +382,10 @@ func lastOf(path string) string {
 	}
 	return path[strings.LastIndexAny(path, `/\`)+1:]
 }
+
+// leadingFolders matches the folders before a name in a text, but not those of an
+// address.
+var leadingFolders = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|[\s("'])(?:/[^\s:/]+)+/`) })
 
 // withoutFolder takes the folders of a place out of a text.
 func withoutFolder(text string, o capability.Origin) string {

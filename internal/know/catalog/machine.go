@@ -17,6 +17,11 @@ type Machine struct {
 	HasSecret func(name string) bool // nil: there are none
 	HasBin    func(name string) bool // nil: there are none
 
+	// Programs is called once per rebuild. What it returns says why the program
+	// that runs a capability cannot be run, or ""; nil: the catalog does not
+	// check this.
+	Programs func() func(*capability.Capability) string
+
 	// Unrun returns why nothing here runs what [capability.Capability.RunBy]
 	// names, or "" if something does; nil: the catalog does not check this.
 	Unrun func(*capability.Capability) string
@@ -40,7 +45,12 @@ func ThisMachine() Machine {
 
 // remember asks each question once per rebuild.
 func (m Machine) remember() Machine {
-	return Machine{Platform: m.Platform, HasSecret: memo(m.HasSecret), HasBin: memo(m.HasBin), Unrun: m.Unrun}
+	m.HasSecret, m.HasBin = memo(m.HasSecret), memo(m.HasBin)
+	if m.Programs != nil {
+		unusable := m.Programs()
+		m.Programs = func() func(*capability.Capability) string { return unusable }
+	}
+	return m
 }
 
 func memo(ask func(string) bool) func(string) bool {
@@ -79,9 +89,15 @@ func (m Machine) missing(c *capability.Capability) Reasons {
 	if len(c.RequiredPlatforms) > 0 && !slices.Contains(c.RequiredPlatforms, m.Platform) {
 		out = append(out, Reason{Kind: WrongPlatform, Name: strings.Join(c.RequiredPlatforms, ", ")})
 	}
+	installed := true
 	for _, name := range c.RequiredBins {
 		if !m.HasBin(name) {
-			out = append(out, Reason{Kind: MissingProgram, Name: name})
+			out, installed = append(out, Reason{Kind: MissingProgram, Name: name}), false
+		}
+	}
+	if m.Programs != nil && c.Run != nil && installed {
+		if why := m.Programs()(c); why != "" {
+			out = append(out, Reason{Kind: UnusableProgram, Text: why})
 		}
 	}
 	for _, name := range c.RequiredSecrets {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// secretsEvery is how often WatchMachine checks whether a secret was set.
-const secretsEvery = time.Second
+// changesEvery is how often WatchMachine checks whether something has changed.
+const changesEvery = time.Second
 
-// WatchMachine calls LookAgain until ctx ends: soon after any process set a
-// secret, as secretChanges counts them, and at intervals for changes that are not
-// announced, such as a program that was installed or a secret that was removed.
-func (c *Catalog) WatchMachine(ctx context.Context, every time.Duration, secretChanges func() uint64) {
-	counted, looked := secretChanges(), time.Now()
+// WatchMachine calls LookAgain until ctx ends: soon after changes returns another
+// number, as when any process set a secret, and at intervals for what it does not
+// count, such as a program that was installed or a secret that was removed.
+func (c *Catalog) WatchMachine(ctx context.Context, every time.Duration, changes func() uint64) {
+	counted, looked := changes(), time.Now()
 	c.LookAgain() // what came since it was loaded
-	tick := time.NewTicker(min(every, secretsEvery))
+	tick := time.NewTicker(min(every, changesEvery))
 	defer tick.Stop()
 	for {
 		select {
@@ -22,7 +22,7 @@ func (c *Catalog) WatchMachine(ctx context.Context, every time.Duration, secretC
 			return
 		case <-tick.C:
 		}
-		if now := secretChanges(); now != counted || time.Since(looked) >= every {
+		if now := changes(); now != counted || time.Since(looked) >= every {
 			counted, looked = now, time.Now()
 			c.LookAgain()
 		}

@@ -24,6 +24,7 @@ const (
 	NoSender         ReasonKind = "no-sender"         // a channel without run
 	WrongPlatform    ReasonKind = "wrong-platform"    // Name: the platforms it works on
 	MissingProgram   ReasonKind = "missing-program"   // Name: the program
+	UnusableProgram  ReasonKind = "unusable-program"  // Text: why Ken cannot run its program
 	MissingSecret    ReasonKind = "missing-secret"    // Name: the secret
 	NeedsUnknown     ReasonKind = "needs-unknown"     // Name: what no capability and no program is called
 	NeedsUnavailable ReasonKind = "needs-unavailable" // Name: the id of what cannot be used
@@ -56,7 +57,7 @@ func (r Reason) String() string {
 // at their first semicolon, since advice usually follows it.
 func (r Reason) Cause() string {
 	switch r.Kind {
-	case Declared, NoRunner:
+	case Declared, NoRunner, UnusableProgram:
 		cause, _, _ := strings.Cut(r.Text, ";")
 		return cause
 	case NoSender:
@@ -88,7 +89,7 @@ func (r Reason) Cause() string {
 }
 
 // fromElsewhere reports whether the whole sentence was written elsewhere.
-func (r Reason) fromElsewhere() bool { return r.Kind == Declared || r.Kind == NoRunner }
+func (r Reason) fromElsewhere() bool { return r.Kind == Declared || r.Kind == NoRunner || r.Kind == UnusableProgram }
 
 func (r Reason) fix() string {
 	switch r.Kind {

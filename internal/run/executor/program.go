@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ken/internal/run/sandbox"
 )
 
 // DefaultPath is where programs are looked for by default.
@@ -17,6 +20,7 @@ const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // the work directory, never "." and never a folder that anybody may write to.
 type Programs struct {
 	dirs    []string
+	within  sandbox.Requirement // of the sandbox that programs run in; empty: not checked
 	digests digests
 }
 
@@ -44,6 +48,14 @@ func NewPrograms(list string, avoid ...string) *Programs {
 	return p
 }
 
+// Within returns p for programs that run in a sandbox with this requirement.
+// Those that cannot be reached from inside are passed over for the next of the
+// same name. It must be called before p is used.
+func (p *Programs) Within(require sandbox.Requirement) *Programs {
+	p.within = cmp.Or(require, sandbox.RequireLandlock)
+	return p
+}
+
 func belowAny(dir string, avoid []string) bool {
 	for _, a := range avoid {
 		if rel, err := filepath.Rel(a, dir); a != "" && err == nil && filepath.IsLocal(rel) {
@@ -59,29 +71,48 @@ func (p *Programs) List() string { return strings.Join(p.dirs, string(os.PathLis
 // Find returns the program of a name, or of an absolute path to one. Its hash is
 // computed once, and again when the file has changed.
 func (p *Programs) Find(name string) (Program, error) {
+	var found Program
+	err := p.search(name, func(path string) (err error) {
+		found, err = p.look(path)
+		return err
+	})
+	return found, err
+}
+
+// Check returns why [Programs.Find] would not find a program, or nil. It reads no
+// file.
+func (p *Programs) Check(name string) error {
+	return p.search(name, func(path string) error {
+		_, err := p.usable(path)
+		return err
+	})
+}
+
+// search tries the paths that a name may mean until one is taken.
+func (p *Programs) search(name string, try func(path string) error) error {
 	if filepath.IsAbs(name) {
 		if filepath.Clean(name) != name {
-			return Program{}, errors.New("the program's path has . or .. in it; write it without")
+			return errors.New("the program's path has . or .. in it; write it without")
 		}
-		return p.look(name)
+		return try(name)
 	}
 	if name == "" || strings.ContainsAny(name, `/\`) || strings.ContainsRune(name, 0) || name == "." || name == ".." {
-		return Program{}, errors.New("a program is named plainly or by its absolute path, never relative to a folder")
+		return errors.New("a program is named plainly or by its absolute path, never relative to a folder")
 	}
 	var worst error
 	for _, dir := range p.dirs {
-		found, err := p.look(filepath.Join(dir, name))
+		err := try(filepath.Join(dir, name))
 		if err == nil {
-			return found, nil
+			return nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			worst = err
 		}
 	}
 	if worst != nil {
-		return Program{}, worst
+		return worst
 	}
-	return Program{}, fmt.Errorf("program %s is not installed: %w", name, fs.ErrNotExist)
+	return fmt.Errorf("program %s is not installed: %w", name, fs.ErrNotExist)
 }
 
 // Has reports whether there is an executable file of a plain name. It costs a
@@ -96,18 +127,32 @@ func (p *Programs) Has(name string) bool {
 	})
 }
 
-func (p *Programs) look(path string) (Program, error) {
+// usable returns an error if a file cannot be run as a program.
+func (p *Programs) usable(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return Program{}, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
+		return nil, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return Program{}, fmt.Errorf("program %s: it is no executable file", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: it is no executable file", filepath.Base(path))
 	case info.Mode()&0o002 != 0:
-		return Program{}, fmt.Errorf("program %s: anybody may write to it; take that right away", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: anybody may write to it; take that right away", filepath.Base(path))
 	}
 	if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode()&0o002 != 0 {
-		return Program{}, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
+	}
+	if p.within != "" {
+		if err := sandbox.Reachable(path, p.within); err != nil {
+			return nil, fmt.Errorf("program %s: %w", filepath.Base(path), err)
+		}
+	}
+	return info, nil
+}
+
+func (p *Programs) look(path string) (Program, error) {
+	info, err := p.usable(path)
+	if err != nil {
+		return Program{}, err
 	}
 	found, ok := p.digests.as(path, info)
 	if !ok {

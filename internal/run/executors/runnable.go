@@ -1,6 +1,9 @@
 package executors
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,14 +13,16 @@ import (
 	"ken/internal/config"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/db"
+	"ken/internal/run/executor/process"
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
 )
 
 // Unrunnable returns a function that says why no executor runs a capability, or
 // "" if one does. It is called for every capability before the first call, so it
-// makes no executor.
-func Unrunnable(added *plugins.Set, databases []config.Database) func(*capability.Capability) string {
+// makes no executor. databases returns those that ken.yaml names; nil means none.
+func Unrunnable(added *plugins.Set, databases func() []config.Database) func(*capability.Capability) string {
 	open := runners()
 	for _, name := range added.Runners() {
 		open[name] = true
@@ -26,7 +31,11 @@ func Unrunnable(added *plugins.Set, databases []config.Database) func(*capabilit
 		name, ok := runner.Matching(open, c.RunBy())
 		switch {
 		case ok && name == "db.*":
-			return withoutDatabase(c.Run, databases)
+			var named []config.Database
+			if databases != nil {
+				named = databases()
+			}
+			return withoutDatabase(c.Run, named)
 		case ok && (open[name] || c.Trust == capability.TrustBuiltin):
 			return ""
 		case ok:
@@ -47,11 +56,76 @@ func withoutDatabase(run *capability.Recipe, databases []config.Database) string
 	case len(run.Argv) == 0:
 		return `it does not say which database; add argv, as in argv: [shop, "SELECT …"]`
 	case run.Argv[0] == db.Chosen:
-		return ""
-	case !slices.ContainsFunc(databases, func(d config.Database) bool { return d.Name == run.Argv[0] }):
+		return withoutFile(databases) // of all of them
+	}
+	i := slices.IndexFunc(databases, func(d config.Database) bool { return d.Name == run.Argv[0] })
+	if i < 0 {
 		return "ken.yaml names no database " + run.Argv[0] + "; add it under databases"
 	}
-	return ""
+	return withoutFile(databases[i : i+1])
+}
+
+// withoutFile says why the file of a database cannot be opened, if that is so of
+// all that are given, or "".
+func withoutFile(list []config.Database) string {
+	first := ""
+	for _, d := range list {
+		err := db.FileError(connections([]config.Database{d})[0])
+		if err == nil {
+			return ""
+		}
+		if first == "" {
+			first = fmt.Sprintf("database %s: %v; put it there, or correct databases.%[1]s.path in ken.yaml", d.Name, err)
+		}
+	}
+	return first
+}
+
+// MissingFiles returns a number that changes when the file of a database appears or
+// goes.
+func MissingFiles(list []config.Database) (n uint64) {
+	for _, d := range list {
+		n *= 2
+		if withoutFile([]config.Database{d}) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// UnusablePrograms returns a function that says why the program that runs a
+// capability cannot be run, or "" if it can. It looks for each program once.
+func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) string {
+	known := map[string]string{}
+	return func(c *capability.Capability) string {
+		name, err := process.Tool(c.Run.Runner)
+		if err != nil {
+			return "" // it is run by something else
+		}
+		if len(c.Run.Argv) > 0 {
+			name = c.Run.Argv[0]
+		}
+		why, ok := known[name]
+		if !ok {
+			why = unusableProgram(programs, name)
+			known[name] = why
+		}
+		return why
+	}
+}
+
+func unusableProgram(programs *executor.Programs, name string) string {
+	err := programs.Check(name)
+	closed, isClosed := errors.AsType[*sandbox.ClosedError](err)
+	switch {
+	case err == nil:
+		return ""
+	case isClosed:
+		return err.Error() + "; " + closed.Fix()
+	case errors.Is(err, fs.ErrNotExist):
+		return "the program " + name + " is not in the folders where Ken looks for programs; install it, or name its folder in extensions.path"
+	}
+	return err.Error()
 }
 
 // ProgramPath returns the folders of programs as a PATH: those of ken.yaml, or

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
@@ -41,12 +42,25 @@ var (
 	errSwapped  = errors.New("the file was replaced while it was opened")
 )
 
+// FileError returns why the file of a connection cannot be opened, as far as a look
+// from outside tells, or nil. A connection to a server has no file.
+func FileError(c Connection) error {
+	if c.Engine != SQLite {
+		return nil
+	}
+	if _, _, err := plainFile(c.Path); err != nil {
+		return fmt.Errorf("%s: %w", c.Path, err)
+	}
+	return nil
+}
+
 // openSQLite opens a file that is there, for reading, or for writing too. From
 // then on its authorizer judges every statement.
 func openSQLite(path string, write bool) (*sqliteFile, error) {
-	path, id, err := plainFile(path)
+	given := path
+	path, id, err := plainFile(given)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", filepath.Base(given), err) // a model reads it
 	}
 	f := &sqliteFile{tls: libc.NewTLS()}
 	name, err := libc.CString(path)

@@ -129,7 +129,11 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, executor.BadArguments(call, err, "")
 	}
 	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
-		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "install the program, or correct the manifest's runner"}
+		fix := "install the program, or correct the manifest's runner"
+		if closed, ok := errors.AsType[*sandbox.ClosedError](err); ok {
+			fix = closed.Fix()
+		}
+		return nil, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: fix}
 	}
 	if pin := c.Run.ProgramSHA256; pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
 		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",

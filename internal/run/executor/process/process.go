@@ -151,7 +151,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Limits.Output <= 0 {
 		cfg.Limits.Output = 1 << 20
 	}
-	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...), schemas: map[schemaKey]schema{}}, nil
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...).Within(cfg.Require), schemas: map[schemaKey]schema{}}, nil
 }
 
 // Close releases the folder. Running calls go on.

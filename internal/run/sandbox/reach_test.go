@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReachable: a program behind a folder that only root may enter is not
+// reachable for a tool of root's, and the error names the file, the folder and
+// the fix.
+func TestReachable(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "reach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	at := func(mode os.FileMode, folders ...string) string {
+		t.Helper()
+		folder := filepath.Join(append([]string{dir}, folders...)...)
+		file := filepath.Join(folder, "tool")
+		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"), mode), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	open, shut, inner := at(0o755, "open"), at(0o700, "open2"), at(0o755, "closed", "deep")
+	link := filepath.Join(dir, "open", "link")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Symlink(inner, link)); err != nil {
+		t.Fatal(err)
+	}
+	for path, closed := range map[string]string{open: "", shut: shut, inner: filepath.Join(dir, "closed"), link: filepath.Join(dir, "closed")} {
+		got, err := closedTo(path)
+		switch {
+		case err != nil:
+			t.Errorf("closedTo(%s): %v", path, err)
+		case closed == "" && got != nil:
+			t.Errorf("closedTo(%s) = %v, want nil", path, got)
+		case closed != "" && (got == nil || got.Closed != closed || !strings.Contains(got.Error(), closed) || !strings.Contains(got.Error(), got.Path) || !strings.Contains(got.Fix(), closed)):
+			t.Errorf("closedTo(%s) = %v, want one that names %s", path, got, closed)
+		}
+	}
+	if err := Reachable(inner, Off); err != nil {
+		t.Errorf("Reachable without a sandbox = %v", err)
+	}
+	want := os.Getuid() == 0 && probed().Isolation.Profile == Full
+	if err := Reachable(inner, RequireLandlock); (err != nil) != want {
+		t.Errorf("Reachable(%s) = %v, want an error: %v", inner, err, want)
+	}
+}
