@@ -213,6 +213,7 @@ func TestOpenAPIBadInput(t *testing.T) {
 		{"too many parameters", "a.json", apiWith(`{"parameters":[` + many(openapi.MaxParameters, `{"name":"p%d","in":"query"},`) + `{"name":"last","in":"query"}]}`), "bad-operation GET /a is not read: more than 500 parameters", 2, 0},
 		{"schema is text", "a.json", apiWith(`{"parameters":[{"name":"x","in":"query","schema":"string"},{"name":"y","in":"query"}]}`), "", 0, 1},
 		{"unknown security", "a.json", apiWith(`{"security":[{"key":[]}]}`), `missing-scheme security scheme "key" is not defined`, 2, 1},
+		{"header of the connection", "a.json", apiWith(`{"parameters":[{"name":"Connection","in":"header"}]}`), `unsent-header the parameter "Connection" of GET /a is left out`, 2, 1},
 		{"too many tags", "a.json", apiWith(`{"tags":[` + many(40, `"t%d",`) + `"z"]}`), "too-many-tags 9 of the 41 tags", 2, 1},
 		{"too many operations", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{` + many(openapi.MaxOperations, `"/p%d":{"get":{}},`) + `"/last":{"get":{}}}}`, "too-many-operations more than 5000", 1, openapi.MaxOperations},
 	} {
@@ -234,6 +235,29 @@ func TestOpenAPIBadInput(t *testing.T) {
 				t.Errorf("problem = %s %s at line %d; fix %q, want %s at line %d", p.Code, p.Message, p.Origin.Line, p.Fix, tt.problem, tt.line)
 			}
 		})
+	}
+}
+
+// TestOpenAPIHeaders: a header that no argument may set is left out. If the API
+// requires it, the operation is unavailable with the first one as the reason.
+func TestOpenAPIHeaders(t *testing.T) {
+	for _, tt := range []struct{ parameters, unavailable string }{
+		{`{"name":"content-length","in":"header","required":true},{"name":"Host","in":"header","required":true}`, ""},
+		{`{"name":"Connection","in":"header"},{"name":"Proxy-Authorization","in":"header"},{"name":"X-HTTP-Method-Override","in":"header"}`, ""},
+		{`{"name":"Upgrade","in":"header","required":true},{"name":"Connection","in":"header","required":true}`, "the header \"Upgrade\", which Ken does not send"},
+		{`{"name":"TE","in":"header","required":true,"content":{"application/json":{"schema":{}}}}`, "the header \"TE\", which Ken does not send"},
+	} {
+		_, b, _ := loadText(t, "a.json", apiWith(`{"parameters":[`+tt.parameters+`,{"name":"X-Id","in":"header"},{"name":"host","in":"query"}]}`))
+		if len(b.Capabilities) != 1 {
+			t.Fatalf("%s: %d capabilities, problems %v", tt.parameters, len(b.Capabilities), b.Problems)
+		}
+		c := b.Capabilities[0]
+		if got := c.Meta["in"]; got != `{"X-Id":"header","host":"query"}` {
+			t.Errorf("%s: arguments go to %s", tt.parameters, got)
+		}
+		if tt.unavailable == "" && c.Unavailable != "" || !strings.Contains(c.Unavailable, tt.unavailable) {
+			t.Errorf("%s: unavailable = %q, want %q", tt.parameters, c.Unavailable, tt.unavailable)
+		}
 	}
 }
 

@@ -31,7 +31,8 @@ type apiInput struct {
 	fields      []apiField
 	description string // of the body
 	contentType string
-	needsBody   bool // a body is sent even when no argument gives one
+	needsBody   bool   // a body is sent even when no argument gives one
+	unsent      string // a required header that cannot be sent; empty: none
 }
 
 func (in *apiInput) has(name string) bool {
@@ -108,6 +109,10 @@ func (d *apiDoc) input(call apiCall) (*apiInput, error) {
 		if f.in == "header" && isFixedHeader(f.wire) {
 			continue // by the specification these are not parameters
 		}
+		if in.leaves(f) {
+			d.tally.Warn("unsent-header", call.line, fmt.Sprintf("the parameter %s of %s is left out: no argument may set this header", jsonscan.Shorten(f.wire), call), "take it out of parameters")
+			continue
+		}
 		if in.has(f.name) {
 			f.name += "_" + strings.TrimSuffix(f.in, "+json")
 		}
@@ -129,6 +134,30 @@ func (d *apiDoc) input(call apiCall) (*apiInput, error) {
 
 func isFixedHeader(name string) bool {
 	return strings.EqualFold(name, "Accept") || strings.EqualFold(name, "Content-Type") || strings.EqualFold(name, "Authorization")
+}
+
+// leaves reports whether a parameter is left out because it is a header that no
+// argument may set: one that decides how a request is read, where it goes or what
+// its method is. The API may still require it.
+func (in *apiInput) leaves(f apiField) bool {
+	if !strings.HasPrefix(f.in, "header") {
+		return false
+	}
+	name := strings.ToLower(f.wire)
+	switch name {
+	case "host", "content-length":
+		return true // every request has them
+	case "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
+		"x-http-method-override", "x-http-method", "x-method-override":
+	default:
+		if !strings.HasPrefix(name, "proxy-") {
+			return false
+		}
+	}
+	if f.required && in.unsent == "" {
+		in.unsent = f.wire
+	}
+	return true
 }
 
 func (d *apiDoc) parameter(v yamldoc.Value) (apiField, error) {

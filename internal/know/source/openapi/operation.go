@@ -48,7 +48,9 @@ func (d *apiDoc) operation(call apiCall) {
 	}
 	address, why := d.server(call)
 	c.Run = &capability.Recipe{Runner: "api.rest", Method: strings.ToUpper(call.method), URL: address}
-	c.Unavailable = why
+	if c.Unavailable = why; why == "" && in.unsent != "" {
+		c.Unavailable = "the API requires the header " + jsonscan.Shorten(in.unsent) + ", which Ken does not send: it decides how a request is read, where it goes or what its method is"
+	}
 	c.Meta = in.meta()
 	d.secrets(call, c)
 	c.Origin.Pointer = "/paths/" + pointerToken(call.path) + "/" + call.method

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -127,7 +128,8 @@ func (op *operation) readMeta(c *capability.Capability) error {
 			return bad
 		}
 	}
-	for name, at := range where {
+	for _, name := range slices.Sorted(maps.Keys(where)) {
+		at := where[name]
 		in, wire, renamed := strings.Cut(at, ":")
 		if !renamed {
 			wire = name
