@@ -3,8 +3,10 @@ package yamldoc
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 func lineOf(n ast.Node) int {
@@ -63,6 +65,9 @@ func convertScalar(n ast.Node, line int) (Value, error) {
 	case *ast.NullNode:
 		return Value{Line: line, Any: nil}, nil
 	case *ast.StringNode:
+		if x, ok := plainFloat(n); ok {
+			return Value{Line: line, Any: x}, nil
+		}
 		return Value{Line: line, Any: n.Value}, nil
 	case *ast.LiteralNode:
 		return Value{Line: line, Any: n.Value.Value}, nil
@@ -84,6 +89,51 @@ func convertScalar(n ast.Node, line int) (Value, error) {
 		return Value{}, &Error{Line: line, Message: "infinity and not-a-number are not values here", Fix: "write a number"}
 	}
 	return Value{}, &Error{Line: line, Message: fmt.Sprintf("%s is not read here", n.Type()), Fix: "write a plain value"}
+}
+
+// plainFloat reads a plain scalar that is a number by the core schema of YAML 1.2,
+// and by JSON, and that the parser takes for a text: 1e-07, 1e3, +1.0E2. A number
+// that does not fit stays a text.
+func plainFloat(n *ast.StringNode) (float64, bool) {
+	if n.Token == nil || n.Token.Type != token.StringType || !isFloat(n.Value) {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(n.Value, 64)
+	return x, err == nil
+}
+
+// isFloat reports whether a text is [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?,
+// the numbers of YAML 1.2.
+func isFloat(s string) bool {
+	digits := func() (n int) {
+		for ; n < len(s) && s[n] >= '0' && s[n] <= '9'; n++ {
+		}
+		s = s[n:]
+		return n
+	}
+	sign := func() {
+		if s != "" && (s[0] == '-' || s[0] == '+') {
+			s = s[1:]
+		}
+	}
+	sign()
+	whole, fraction := digits(), 0
+	if s != "" && s[0] == '.' {
+		s = s[1:]
+		fraction = digits()
+	}
+	if whole+fraction == 0 {
+		return false
+	}
+	if s == "" {
+		return true
+	}
+	if s[0] != 'e' && s[0] != 'E' {
+		return false
+	}
+	s = s[1:]
+	sign()
+	return digits() > 0 && s == ""
 }
 
 func (c converter) fields(values []*ast.MappingValueNode, line, left int) (Value, error) {

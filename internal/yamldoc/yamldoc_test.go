@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -167,13 +168,37 @@ func TestReaderTakesEverySpelling(t *testing.T) {
 }
 
 func TestReaderTakesNumbersAsTheyAreWritten(t *testing.T) {
-	for _, written := range []string{"1.0", "1.10", "007", "0x1F", "true", "-3"} {
+	for _, written := range []string{"1.0", "1.10", "007", "0x1F", "true", "-3", "1e-07", "12e4567"} {
 		m, err := Parse([]byte("version: "+written+"\n"), Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := NewReader(m).String("version"); got != written {
 			t.Errorf("version: %s: String(version) = %q, want it as written", written, got)
+		}
+	}
+}
+
+// TestNumbersOfJSON: every number of JSON, and of the core schema of YAML 1.2, is a
+// number. What only looks like one is a text.
+func TestNumbersOfJSON(t *testing.T) {
+	for text, want := range map[string]any{
+		"1e-07": 1e-7, "1e3": 1000.0, "1E3": 1000.0, ".5": 0.5, "+1.0E2": 100.0, "-1.5e+2": -150.0, "1.": 1.0, "-.5e1": -5.0, "0": int64(0), "-0.0": math.Copysign(0, -1),
+		`"1e3"`: "1e3", "'1e3'": "1e3", "e3": "e3", "1e": "1e", ".": ".", "1e3x": "1e3x", "1.2.3": "1.2.3", "1e999": "1e999", ".e3": ".e3",
+	} {
+		for _, form := range []string{"x: %s\n", "{x: %s}", "x: [%s]\n", "{\"x\":%s}"} {
+			m, err := Parse([]byte(fmt.Sprintf(form, text)), Limits{})
+			if err != nil {
+				t.Errorf("Parse(%s): %v", fmt.Sprintf(form, text), err)
+				continue
+			}
+			v, _ := m.Get("x")
+			if list, ok := v.Any.([]Value); ok {
+				v = list[0]
+			}
+			if v.Any != want {
+				t.Errorf("%s = %#v, want %#v", fmt.Sprintf(form, text), v.Any, want)
+			}
 		}
 	}
 }
