@@ -79,6 +79,7 @@ func (a *App) openDesk() (*approval.Desk, error) {
 			set := a.effective().Approval
 			return approval.Times{For: set.Wait, OnceFor: set.OnceFor, SessionFor: set.SessionFor, AlwaysFor: set.AlwaysFor, Retain: set.Retain}
 		},
+		Pending:   func() int { return a.effective().Approval.Pending },
 		Approvers: a.Settings.Approval.Approvers,
 		Folder:    resolved(a.Places.Workspace),
 		Redact:    func(_, value string) string { return a.Redactor.Redact(value) },

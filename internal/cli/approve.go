@@ -142,21 +142,58 @@ func ahead(text string, now time.Time) (time.Time, error) {
 }
 
 func (c *approveCommand) deny() *cobra.Command {
-	var session bool
+	var session, all bool
 	var note string
 	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Deny a call that waits", Args: args(cobra.ExactArgs(1)),
+		Use: "deny ID", Short: "Deny a call that waits", Example: "  ken approve deny 7f3a…\n  ken approve deny --all",
+		Args: func(cmd *cobra.Command, given []string) error {
+			if all {
+				return args(cobra.NoArgs)(cmd, given)
+			}
+			return args(cobra.ExactArgs(1))(cmd, given)
+		},
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			answer := approval.Answer{By: a.Principal, Effect: approval.No, Scope: approval.Once, Note: note}
 			if session {
 				answer.Scope = approval.Session
 			}
+			if all {
+				return c.denyAll(ctx, a, answer)
+			}
 			return c.settle(ctx, a, given[0], answer)
 		}),
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "deny every call that waits")
 	cmd.Flags().BoolVar(&session, "session", false, "do not ask again in this session")
 	cmd.Flags().StringVar(&note, "note", "", "`reason` for the audit log")
 	return cmd
+}
+
+// denyAll denies every request that waits and that the user may answer.
+func (c *approveCommand) denyAll(ctx context.Context, a *app.App, answer approval.Answer) error {
+	desk, err := a.Desk()
+	if err != nil {
+		return err
+	}
+	tickets, err := desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
+	denied := []string{}
+	for _, t := range tickets {
+		if !desk.MaySettle(a.Principal, &t) {
+			continue
+		}
+		_, failed := a.Approvals.Settle(ctx, t.ID, answer)
+		switch {
+		case failed == nil:
+			denied = append(denied, t.ID)
+		case !errors.Is(failed, approval.ErrSettled): // with --session one answer settles others
+			err = errors.Join(err, failed)
+		}
+	}
+	if c.json {
+		return errors.Join(c.printJSON(map[string]any{"denied": denied}), err)
+	}
+	c.out.Linef("%s denied", output.Plural(len(denied), "request"))
+	return err
 }
 
 func (c *approveCommand) settle(ctx context.Context, a *app.App, id string, answer approval.Answer) error {

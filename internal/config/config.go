@@ -103,7 +103,7 @@ func Default() Config {
 		Requests:   Requests{Bytes: 8 * mib, Rate: 10, Retries: 2, Pages: 20},
 		Sandbox:    defaultSandbox(),
 		Extensions: Extensions{Review: ReviewRequired},
-		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, AlwaysFor: 30 * day, Retain: 90 * day},
+		Approval:   Approval{Wait: day, OnceFor: time.Hour, SessionFor: 30 * day, AlwaysFor: 30 * day, Retain: 90 * day, Pending: 100},
 		Audit:      Audit{SegmentBytes: 64 * mib},
 		Results:    Results{Keep: day, PerSession: 64, MaxBytes: 64 * mib, MaxTotal: 2 * gib},
 	}

@@ -112,6 +112,9 @@ type Approval struct {
 	AlwaysFor  time.Duration // an answer for every session; default 720h
 	Retain     time.Duration // what is over can be looked up; default 2160h
 
+	// Pending is how many questions of one principal may be open. Default 100.
+	Pending int
+
 	// Approvers are the roles that may answer for others of their tenant.
 	// Default none: everybody answers for himself alone.
 	Approvers []string
@@ -299,6 +302,8 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.Approval.AlwaysFor }, duration(time.Second, 365*day, noMore)),
 		entry("approval.retain", "How long settled approval requests can be looked up.",
 			func(c *Config) *time.Duration { return &c.Approval.Retain }, duration(time.Hour, 10*365*day, noMore).fixed()),
+		entry("approval.pending", "The most approval requests of one person that may wait for an answer; more are denied.",
+			func(c *Config) *int { return &c.Approval.Pending }, whole(1, 10_000)),
 		entry("approval.approvers", "Roles that may approve calls of others in their tenant; empty: each person approves only their own.",
 			func(c *Config) *[]string { return &c.Approval.Approvers }, texts("roles", subset, nil)),
 		entry("audit.checkpointDir", "The folder of the signed checkpoints of the audit log, best on another disk; empty: next to the audit log.",

@@ -39,7 +39,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	}
 	want.Shell = Shell{[]string{"LANG", "TZ"}, []string{"api.example.com"}}
 	want.Extensions = Extensions{[]string{"/opt/bin", filepath.Join(home, "bin")}, ReviewOff}
-	want.Approval = Approval{time.Hour, 2 * time.Minute, 8 * time.Hour, 240 * time.Hour, 100 * time.Hour, []string{"lead"}}
+	want.Approval = Approval{time.Hour, 2 * time.Minute, 8 * time.Hour, 240 * time.Hour, 100 * time.Hour, 7, []string{"lead"}}
 	want.Audit = Audit{filepath.Join(home, "heads"), 1 << 20, 8760 * time.Hour}
 	want.Results = Results{time.Hour, 9, 3 << 20, 4 << 20}
 	want.Store = "postgres://ada:hunter2@db:5432/ken?sslmode=require"

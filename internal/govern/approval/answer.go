@@ -77,8 +77,8 @@ const (
 // The kinds of refusal, for errors.Is; each comes in a *capability.Error.
 var (
 	ErrTooLarge = errors.New("the question is too large")
-	ErrSettled  = errors.New("the ticket is already settled")
-	ErrExpired  = errors.New("the ticket has expired")
+	ErrSettled  = errors.New("the request was already answered")
+	ErrExpired  = errors.New("the request has expired")
 	ErrScope    = errors.New("the answer does not fit the question")
 	ErrNotYours = errors.New("the question is not yours to answer")
 	ErrEnded    = errors.New("the grant no longer holds")

@@ -22,6 +22,10 @@ type Config struct {
 	AlwaysFor  time.Duration // how long an answer for every session holds; 0: 30 days
 	Retain     time.Duration // how long what is over can be looked up; 0: 90 days
 
+	// Pending, when not nil, returns how many requests of one principal may wait
+	// for an answer; 0: 100.
+	Pending func() int
+
 	// Approvers are the roles that may answer for others of their tenant.
 	// Without any, everybody answers for himself alone.
 	Approvers []string
@@ -144,7 +148,7 @@ func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket
 
 func noTicket(id string) error {
 	return &capability.Error{
-		Kind: capability.NotFound, Op: "read ticket", Target: fmt.Sprintf("%.64q", id), Err: ErrNoTicket,
+		Kind: capability.NotFound, Op: "read approval request", Target: fmt.Sprintf("%.64q", id), Err: ErrNoTicket,
 		Fix: "see ken approve list; old requests are removed (approval.retain)",
 	}
 }

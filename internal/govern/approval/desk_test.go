@@ -237,6 +237,42 @@ func TestAskRefuses(t *testing.T) {
 	}
 }
 
+// TestMostPending: a principal for whom too many requests wait gets no more of them,
+// until some are answered or have expired. The same call asked again is no new one.
+func TestMostPending(t *testing.T) {
+	c := newClock()
+	d := newDesk(t, storetest.Open(t, storetest.Address(t)), approval.Config{Now: c.Now, Pending: func() int { return 3 }})
+	call := func(i int) approval.Question { return about(callOf(fmt.Sprintf(`{"n":%d}`, i))) }
+	var first approval.Ticket
+	for i := range 3 {
+		if got := ask(t, d, call(i)); i == 0 {
+			first = got
+		}
+	}
+	full := func(q approval.Question) {
+		t.Helper()
+		_, err := d.Ask(ctx, q)
+		e, ok := errors.AsType[*capability.Error](err)
+		if !ok || e.Kind != capability.Denied || e.Rule != "approval.pending" || !strings.Contains(err.Error(), "3 approval requests of ann wait") || !strings.Contains(e.Fix, "ken approve deny --all") {
+			t.Fatalf("Ask with three open = %v, want a denial that names approval.pending and how to clear it", err)
+		}
+	}
+	full(call(3))
+	other := callOf(`{}`)
+	other.Session, other.Target = "s2", "tool:other"
+	full(about(other))
+	if again := ask(t, d, call(1)); again.State != approval.Pending {
+		t.Errorf("the same call asked again = %v", again.State)
+	}
+	other.Principal = bob
+	ask(t, d, about(other))
+	settle(t, d, first.ID, no(approval.Once))
+	ask(t, d, call(3))
+	full(call(4))
+	c.advance(25 * time.Hour)
+	ask(t, d, call(4))
+}
+
 func TestSettleRefuses(t *testing.T) {
 	d, c := fresh(t)
 	wide := ask(t, d, about(callOf(`{}`)))

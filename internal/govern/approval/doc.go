@@ -32,6 +32,7 @@
 //
 //	approval/ticket/ID            the question, and the answer once there is one
 //	approval/open/SUBJECT/CALL    the id of the open ticket about a call
+//	approval/waiting/PRINCIPAL/ID there while a ticket is open, to count them
 //	approval/kin/KIN/TIME-ID      settled tickets, the newest first
 //	approval/quiet/KIN            the id of the ticket whose answer was "do not ask again"
 //	approval/grant/SUBJECT/ID     what holds

@@ -129,6 +129,9 @@ func openKey(t *Ticket) string {
 	}
 	return openPrefix + subjectOf(c.Principal, c.Target) + "/" + fingerprint(about...)
 }
+func waitingKey(p capability.Principal, id string) string {
+	return "approval/waiting/" + fingerprint(p.Tenant, p.ID) + "/" + id
+}
 func kinKey(t *Ticket) string {
 	return fmt.Sprintf("approval/kin/%s/%016x-%s", kinOf(&t.Question.Call), math.MaxInt64-t.Answer.At.UnixMicro(), t.ID)
 }

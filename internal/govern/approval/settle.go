@@ -51,7 +51,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		return Ticket{}, noTicket(id)
 	}
 	refuse := func(kind capability.ErrorKind, err error, fix string) (Ticket, error) {
-		return t, &capability.Error{Kind: kind, Op: "settle ticket", Target: id, Err: err, Fix: fix}
+		return t, &capability.Error{Kind: kind, Op: "answer approval request", Target: id, Err: err, Fix: fix}
 	}
 	now := d.now()
 	switch {
@@ -61,7 +61,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 	case t.State == Expired:
 		return refuse(capability.Conflict, fmt.Errorf("%w at %s", ErrExpired, stamp(t.Expires)), "make the call again to ask again")
 	case t.State != Pending:
-		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list; an answer is taken back with revoke")
+		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list --all; ken approve revoke takes a grant back")
 	}
 	if err := a.check(&t.Question, now); err != nil {
 		return refuse(capability.Invalid, err, "see ken approve list for the answers that count")
@@ -118,6 +118,7 @@ func (d *Desk) close(ctx context.Context, b *store.Batch, t *Ticket) error {
 		b.At(open, pointer.Version)
 		b.Delete(open)
 	}
+	b.Delete(waitingKey(t.Question.Call.Principal, t.ID))
 	b.At(ticketKey(t.ID), t.version)
 	put(b, ticketKey(t.ID), data, d.ticketLife(t.Answer))
 	b.PutFor(kinKey(t), []byte(t.ID), d.times().Retain)
