@@ -57,7 +57,7 @@ func newDiscover(env *environment) *cobra.Command {
 			return usageError{err}
 		}
 		a.Vectors.WaitBriefly(ctx)
-		found, err := a.Door.Find(ctx, a.View(), q)
+		found, err := c.find(ctx, a, q, call.prompt && !c.json)
 		switch {
 		case err != nil:
 			return err
@@ -79,6 +79,19 @@ func newDiscover(env *environment) *cobra.Command {
 	return cmd
 }
 
+// find picks what matters for a message. Only the text of --prompt counts as sent:
+// the rest is for a person to look at.
+func (c *discoverCommand) find(ctx context.Context, a *app.App, q door.Query, sent bool) (door.Found, error) {
+	if sent {
+		return a.Door.Find(ctx, a.View(), q)
+	}
+	found, pending, err := a.Door.Look(ctx, a.View(), q)
+	if err == nil {
+		found.Degraded = append(found.Degraded, pending.Looked(found)...)
+	}
+	return found, err
+}
+
 func (d *discoverCall) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.kinds, "kind", nil, "find only this `kind` (repeatable): "+kindNames())
 	f.StringVar(&d.query.Filter.Category, "category", "", "find only this `category`")
@@ -93,7 +106,7 @@ func (d *discoverCall) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.used, "used", nil, "`id` that was used in the last turns (repeatable)")
 	f.StringArrayVar(&d.pinned, "pin", nil, "`id` to keep visible (repeatable)")
 	f.StringArrayVar(&d.query.RouterTags, "tag", nil, "a router `tag` for cards (repeatable)")
-	f.StringVar(&d.query.Scope.Session, "session", "", "record the message in this `session`")
+	f.StringVar(&d.query.Scope.Session, "session", "", "record the message in this `session`; with --prompt, its text counts as sent to a model")
 	f.StringVar(&d.query.Scope.SessionType, "session-type", "", "session `type`, such as main or isolated")
 	f.StringVar(&d.query.Scope.Agent, "agent", "", "use the settings of this `agent` (discovery.agents)")
 	f.StringVar(&d.query.Scope.UserTier, "user-tier", "", "the user's `tier`, for cards")

@@ -132,6 +132,13 @@ func (p Pending) Sent(f Found, sent []Sent, about int) (degraded []string) {
 	return p.door.cfg.Recorder.selected(p.view, p.query, f, sent, about, p.door.AllToolTokens)
 }
 
+// Looked records a selection that was shown to a person. Nothing of it was sent, so
+// nothing is learned from what is not used.
+func (p Pending) Looked(f Found) (degraded []string) {
+	f.Rollout.Inject = false
+	return p.Sent(f, nil, 0)
+}
+
 // judged returns what may be done with a selection.
 func (r *Recorder) judged(q Query, s Settings, sel Selection) Found {
 	f := r.gated(q, s, sel)
