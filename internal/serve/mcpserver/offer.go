@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"net/url"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -113,6 +114,14 @@ func (s *shelf) list() *list {
 func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 	o := &offerings{prompt: map[string]origin{}, resource: map[string]origin{}, servers: map[string]origin{}}
 	ps, rs, ts := shelf{"prompts", map[string]json.RawMessage{}}, shelf{"resources", map[string]json.RawMessage{}}, shelf{"resourceTemplates", map[string]json.RawMessage{}}
+	// The names of prompts are given in the order of those of tools: Ken's own and
+	// the user's texts, then the servers' prompts, then a project's texts.
+	texts = named(texts)
+	project := slices.IndexFunc(texts, func(e *door.Entry) bool { return late(e) > 1 })
+	if project < 0 {
+		project = len(texts)
+	}
+	o.addTexts(&ps, &rs, texts[:project])
 	for _, offer := range offers {
 		if offer.Prompt != "" {
 			for _, p := range offer.Prompts {
@@ -130,7 +139,14 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 			o.addResources(&rs, &ts, offer)
 		}
 	}
-	for _, e := range named(texts) {
+	o.addTexts(&ps, &rs, texts[project:])
+	o.prompts, o.resources, o.templates = ps.list(), rs.list(), ts.list()
+	return o
+}
+
+// addTexts adds texts that Ken has itself, as prompts and as resources.
+func (o *offerings) addTexts(ps, rs *shelf, texts []*door.Entry) {
+	for _, e := range texts {
 		name := unique(e.Name, e, o.prompt)
 		ps.put(name, &mcp.Prompt{Name: name, Title: e.DisplayName, Description: e.Description})
 		o.prompt[name] = origin{text: e.ID}
@@ -138,8 +154,6 @@ func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
 		rs.put(uri, &mcp.Resource{URI: uri, Name: e.Name, Title: e.DisplayName, Description: e.Description, MIMEType: "text/markdown"})
 		o.resource[uri] = origin{text: e.ID, mime: "text/markdown"}
 	}
-	o.prompts, o.resources, o.templates = ps.list(), rs.list(), ts.list()
-	return o
 }
 
 // safe returns a server's text without chat template tokens.

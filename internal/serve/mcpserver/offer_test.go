@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/door"
 )
 
 // shop is two servers that offer prompts and resources.
@@ -100,6 +101,26 @@ func shopTools(b *bench) {
 	b.tool("mcp:a/linker", `{"type":"object"}`, quiet, func(context.Context, capability.Call) (capability.Result, error) {
 		return capability.Result{Parts: []capability.Part{{Link: "test://unlisted", MIME: "text/plain", Extra: json.RawMessage(`{"name":"u","annotations":{"priority":1}}`)}}}, nil
 	})
+}
+
+// TestPromptNames: a server's prompt takes no name that one of the user's texts
+// has, and a project's text takes none that was there without it.
+func TestPromptNames(t *testing.T) {
+	text := func(id, name string, trust capability.Trust) *door.Entry {
+		return &door.Entry{Capability: &capability.Capability{ID: capability.ID(id), Kind: capability.KindSkill, Name: name, Category: "c", Trust: trust}}
+	}
+	o := makeOfferings([]*door.Entry{
+		text("skill:theirs", "tides", capability.TrustWorkspace), text("skill:mine", "review", capability.TrustUser), text("skill:own", "greet", capability.TrustBuiltin),
+	}, []Offer{{Server: "a", Prompt: "mcp:a/get_prompt", Prompts: []*mcp.Prompt{{Name: "review"}, {Name: "greet"}, {Name: "tides"}}}})
+	for name, want := range map[string]origin{
+		"review": {text: "skill:mine"}, "greet": {text: "skill:own"}, "c__tides": {text: "skill:theirs"},
+		"a__review": {reader: "mcp:a/get_prompt", server: "a", name: "review"}, "a__greet": {reader: "mcp:a/get_prompt", server: "a", name: "greet"},
+		"tides": {reader: "mcp:a/get_prompt", server: "a", name: "tides"},
+	} {
+		if got := o.prompt[name]; got != want {
+			t.Errorf("prompt %s = %+v, want %+v", name, got, want)
+		}
+	}
 }
 
 // TestOfferings: skills and cards, and what back ends have, are prompts and
