@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -119,7 +120,18 @@ func (v *Reviews) List(ctx context.Context) ([]Server, error) {
 	for _, s := range list {
 		key := pin.ServerKey(s.Name, s.Origin.Path)
 		p, others := pins[key], pins[pin.OffersKey(key)]
-		p.New, p.Changed = p.New+others.New, p.Changed+others.Changed
+		if p.New, p.Changed = p.New+others.New, p.Changed+others.Changed; p.New+p.Changed > 0 {
+			tools, rest, failed := v.waiting(ctx, desk, s.Name, key)
+			err = errors.Join(err, failed)
+			p.New, p.Changed = 0, 0
+			for _, w := range slices.Concat(tools, rest) {
+				if w.State == pin.Added {
+					p.New++
+				} else {
+					p.Changed++
+				}
+			}
+		}
 		one := Server{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
 		one.State, one.Why, one.Fix = stateOf(s, p, now[s.Name])
 		for _, p := range now[s.Name].Problems {
@@ -163,10 +175,7 @@ func (v *Reviews) Review(ctx context.Context, name string) (Review, error) {
 		return r, err
 	}
 	r.key = pin.ServerKey(name, s.Origin.Path)
-	if r.Waiting, err = desk.Pending(ctx, r.key); err != nil {
-		return r, err
-	}
-	if r.others, err = desk.Pending(ctx, pin.OffersKey(r.key)); err != nil {
+	if r.Waiting, r.others, err = v.waiting(ctx, desk, name, r.key); err != nil {
 		return r, err
 	}
 	r.Waiting = append(r.Waiting, r.others...)
@@ -191,6 +200,28 @@ func (v *Reviews) Review(ctx context.Context, name string) (Review, error) {
 	r.Digest = hex.EncodeToString(h.Sum(nil)[:8])
 	r.Unlisted, err = v.unlisted(ctx, s, r.key)
 	return r, err
+}
+
+// waiting returns what waits at a server: its tools, and its prompts, resources and
+// templates. What the server no longer lists is left out. Its pin stays, and it
+// waits again when it comes back.
+func (v *Reviews) waiting(ctx context.Context, desk *pin.Desk, name, key string) (tools, others []pin.Waiting, err error) {
+	if tools, err = desk.Pending(ctx, key); err != nil {
+		return nil, nil, err
+	}
+	if others, err = desk.Pending(ctx, pin.OffersKey(key)); err != nil {
+		return nil, nil, err
+	}
+	for _, st := range v.gateway().Status() {
+		if st.Name != name || st.Listed.IsZero() {
+			continue
+		}
+		tools = slices.DeleteFunc(tools, func(w pin.Waiting) bool { return !v.gateway().Lists(name, w.Tool) })
+		if st.Barred == 0 {
+			others = nil
+		}
+	}
+	return tools, others, nil
 }
 
 // unlisted says why nothing is known about a server, or "" if something is.
