@@ -120,6 +120,7 @@ type Skills struct {
 type Hook struct {
 	Name    string
 	Command []string
+	Dir     string        // where a relative command starts: the folder of the file that names it
 	Tools   []string      // ids or names, with *; empty is all
 	Timeout time.Duration // zero is 10s
 }
@@ -295,7 +296,7 @@ func hooks() kind[[]Hook] {
 func parseHooks(r *reading, at spot, v yamldoc.Value) ([]Hook, bool) {
 	var out []Hook
 	ok := named(r, at, v, "hook", "{command: [./check.sh]}", func(where spot, name string, about *yamldoc.Map) {
-		h := Hook{Name: name}
+		h := Hook{Name: name, Dir: r.dir}
 		decode(r, where.key+".", about, hookSettings(), &h)
 		if len(h.Command) == 0 || strings.TrimSpace(h.Command[0]) == "" {
 			r.fault(where, "bad-value", "write command: [program, argument]", "%s has no command", where.key)

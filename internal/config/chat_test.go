@@ -32,8 +32,8 @@ func TestLoadReadsEveryKeyOfChat(t *testing.T) {
 	}
 	want.Skills = Skills{Always: []string{"shell"}, Off: []string{"skill:old"}}
 	want.Hooks = []Hook{
-		{Name: "lint", Command: []string{"./check.sh", "-v"}, Tools: []string{"write_to_file"}, Timeout: 3 * time.Second},
-		{Name: "all", Command: []string{"true"}},
+		{Name: "lint", Command: []string{"./check.sh", "-v"}, Dir: places.Home, Tools: []string{"write_to_file"}, Timeout: 3 * time.Second},
+		{Name: "all", Command: []string{"true"}, Dir: places.Home},
 	}
 	want.Trace = Trace{OTLP: "http://127.0.0.1:4318", Orchestration: OrchestrationOff}
 	if !reflect.DeepEqual(bare(got), bare(want)) {

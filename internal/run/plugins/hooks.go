@@ -28,7 +28,7 @@ type HookConfig struct {
 func Hooks(cfg HookConfig) ([]runner.Plugin, error) {
 	var out []runner.Plugin
 	for _, h := range cfg.Hooks {
-		program, err := hookProgram(cfg, h.Command[0])
+		program, err := hookProgram(cfg, h)
 		if err != nil {
 			return nil, fmt.Errorf("hooks.%s: %w", h.Name, err)
 		}
@@ -45,12 +45,13 @@ func Hooks(cfg HookConfig) ([]runner.Plugin, error) {
 }
 
 // hookProgram returns the path of a hook's program. A relative path starts at the
-// folder of the user's ken.yaml. A name is looked up in the folders of programs,
-// but not in the workspace.
-func hookProgram(cfg HookConfig, name string) (string, error) {
+// folder of the file that names the hook. A name is looked up in the folders of
+// programs, but not in the workspace.
+func hookProgram(cfg HookConfig, h config.Hook) (string, error) {
+	name := h.Command[0]
 	if strings.ContainsRune(name, filepath.Separator) {
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(cfg.Places.Home, name)
+			name = filepath.Join(h.Dir, name)
 		}
 		return name, nil
 	}
