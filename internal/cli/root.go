@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,15 +29,16 @@ func newRoot(c *environment) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
-	root.Args = args(func(cmd *cobra.Command, given []string) error {
+	root.Args = func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 {
 			return nil
 		}
+		why := meant(cmd, given[0])
 		if slices.Contains(c.catalogs, "catalog") {
-			return fmt.Errorf("unknown command %q; --catalog took the word catalog as its path", given[0])
+			why = "; --catalog took the word catalog as its path"
 		}
-		return fmt.Errorf("unknown command %q%s", given[0], meant(cmd, given[0]))
-	})
+		return usageError{fmt.Errorf("unknown command %q%s; see %s --help", given[0], why, cmd.CommandPath())}
+	}
 	// The flag is no version of cobra's with a template: one template makes the
 	// linker keep every method of the program, which is megabytes.
 	version := root.Flags().BoolP("version", "v", false, "version for ken")
@@ -55,14 +57,33 @@ func newRoot(c *environment) *cobra.Command {
 	return root
 }
 
-// args makes cobra's argument checks usage errors.
+// args makes checks of arguments usage errors. Cobra's own count arguments, and
+// get a text that names them.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
-		if err := check(cmd, given); err != nil {
-			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		err := check(cmd, given)
+		if err == nil {
+			return nil
 		}
-		return nil
+		_, wanted, _ := strings.Cut(cmd.Use, " ")
+		text := fmt.Sprintf("%s needs %s", cmd.CommandPath(), wanted)
+		switch {
+		case !strings.Contains(err.Error(), "arg(s)") && !strings.HasPrefix(err.Error(), "unknown command"):
+			text = err.Error()
+		case wanted == "" || len(given) == 1 && check(cmd, nil) == nil:
+			text = fmt.Sprintf("%s takes no argument, and %q was given", cmd.CommandPath(), given[0])
+		case len(given) > 0:
+			text = fmt.Sprintf("%s takes %s, and %s given", cmd.CommandPath(), wanted, counted(len(given)))
+		}
+		return usageError{fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())}
 	}
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 argument was"
+	}
+	return fmt.Sprintf("%d arguments were", n)
 }
 
 // group is a command that only holds others.

@@ -117,6 +117,7 @@ func TestManifestFaults(t *testing.T) {
 		{"no name", "kind: tool\ndescription: d\n", "bad/CAPABILITY.yaml:1 error missing-key: name is missing"},
 		{"no kind", "name: x\ndescription: d\n", "bad/CAPABILITY.yaml:1 error missing-key: kind is missing"},
 		{"empty description", "name: x\nkind: tool\ndescription: ''\n", "bad/CAPABILITY.yaml:3 error missing-key: description is missing"},
+		{"misspelt keys", "nme: x\nkind: tool\ndescripton: d\n", "bad/CAPABILITY.yaml:1 error missing-key: description, name are missing; did you mean name instead of nme (line 1)? did you mean description instead of descripton (line 3)? a manifest needs name, kind and description"},
 		{"name of two lines", "kind: tool\nname: \"a\\nb\"\ndescription: d\n", "bad/CAPABILITY.yaml:2 error bad-id: name \"a\\nb\" holds"},
 		{"bad YAML", head + "tags: [a\n", "bad/CAPABILITY.yaml:4 error bad-manifest"},
 		{"list", "- a\n", "bad/CAPABILITY.yaml:1 error bad-manifest: the document is a list"},

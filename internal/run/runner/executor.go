@@ -66,11 +66,13 @@ type Facts struct {
 
 // Keys of Result.Meta that executors fill and records take over.
 const (
-	MetaExitCode  = "exit_code"    // of a process, decimal
-	MetaIsolation = "isolation"    // that held it, JSON
-	MetaTruncated = "truncated"    // "true"
-	MetaStdout    = "stdout_bytes" // that it wrote, decimal, kept or not
-	MetaStderr    = "stderr_bytes"
+	MetaExitCode  = "exit_code" // of a process, decimal
+	MetaIsolation = "isolation" // that held it, JSON
+	MetaTruncated = "truncated" // "true"
+
+	MetaHTTPStatus = "http_status"  // of an answer, decimal
+	MetaStdout     = "stdout_bytes" // that it wrote, decimal, kept or not
+	MetaStderr     = "stderr_bytes"
 
 	MetaStdoutHash = "stdout_sha256" // of all that it wrote, kept or not
 	MetaStderrHash = "stderr_sha256"

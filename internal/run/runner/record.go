@@ -115,6 +115,9 @@ func (w *recorder) close(ctx context.Context, inv *invocation, res *capability.R
 	if n, ok := metaNumber(res.Meta, MetaExitCode); ok {
 		rec.ExitCode = new(int(n))
 	}
+	if status := res.Meta[MetaHTTPStatus]; status != "" {
+		t.note("http_status", status)
+	}
 	if held := res.Meta[MetaIsolation]; held != "" && json.Valid([]byte(held)) {
 		rec.Isolation = json.RawMessage(held)
 	}

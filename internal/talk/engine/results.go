@@ -123,6 +123,7 @@ func (e *Engine) resultBlocks(ctx context.Context, t turn, j *pendingCall, withi
 	var out []llm.Block
 	limit := t.terms.Limits.ResultBytes
 	left, broken := limit, 0
+	whole := j.res.Meta["truncated"] != "true"
 	say := func(text string) {
 		text = strings.TrimRight(strings.ToValidUTF8(text, "\uFFFD"), "\n")
 		if text == "" {
@@ -131,6 +132,7 @@ func (e *Engine) resultBlocks(ctx context.Context, t turn, j *pendingCall, withi
 		safe, n := untrusted.Tokens(text)
 		if over(len(safe), limit) || limit >= 0 && len(safe) > left {
 			text = e.shortened(ctx, t, j, text, max(left, 0)) // the stored result stays complete
+			whole = false
 			safe, n = untrusted.Tokens(text)
 		}
 		text = safe
@@ -147,7 +149,8 @@ func (e *Engine) resultBlocks(ctx context.Context, t turn, j *pendingCall, withi
 	if broken > 0 {
 		say(fmt.Sprintf("(%d chat template tokens in this result are shown with a backslash or as an escape; the original has neither.)", broken))
 	}
-	if j.res.Handle != "" && !strings.Contains(textOf(out), j.res.Handle) {
+	person := j.call.Origin == capability.ByPerson // who needs no handle for what is all there
+	if j.res.Handle != "" && !(person && whole) && !strings.Contains(textOf(out), j.res.Handle) {
 		say("(The whole result: " + toolRead + ", handle " + j.res.Handle + ")")
 	}
 	if len(out) == 0 {

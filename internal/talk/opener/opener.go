@@ -156,7 +156,13 @@ func (o *Opener) answering(now *config.Config) (opened, error) {
 func (o *Opener) key(p config.Provider) (string, error) {
 	v, err := o.cfg.Secrets.Lookup(p.Key)
 	if err != nil {
-		return "", fmt.Errorf("%w; run `ken secret set %s`, or set the variable of that name", err, p.Key)
+		var why error = err
+		if e, ok := errors.AsType[*capability.Error](err); ok && e.Kind == capability.NotFound {
+			plain := *e
+			plain.Fix = "" // this says more
+			why = &plain
+		}
+		return "", fmt.Errorf("%w; run `ken secret set %s`, or set the variable of that name", why, p.Key)
 	}
 	o.cfg.Hold(v.Reveal())
 	return v.Reveal(), nil

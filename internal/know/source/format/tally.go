@@ -47,6 +47,6 @@ func (t *Tally) Close() {
 	t.Unit.Problems = append(t.Unit.Problems, capability.Problem{
 		Severity: severity, Code: "more-problems", Origin: t.Unit.Origin(t.Unit.Path, 0),
 		Message: fmt.Sprintf("%d more errors and %d more warnings in this file are not listed", t.faults, t.warns),
-		Fix:     "mend the ones above and look again",
+		Fix:     "fix the ones above and look again",
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
 	"ken/internal/spelling"
+	"ken/internal/untrusted"
 	"ken/internal/yamldoc"
 )
 
@@ -146,8 +147,13 @@ func (m *manifest) describe(r *yamldoc.Reader) (*capability.Capability, bool) {
 		if len(missing) > 1 {
 			is = "are"
 		}
-		m.Fault("missing-key", m.at, max(1, r.Line(missing[0])),
-			fmt.Sprintf("%s %s missing", strings.Join(missing, ", "), is), "a manifest needs name, kind and description")
+		fix, line := "a manifest needs name, kind and description", r.Line(missing[0])
+		for _, f := range slices.Backward(r.Rest()) {
+			if near := spelling.Nearest(f.Key, missing); near != "" {
+				fix, line = fmt.Sprintf("did you mean %s instead of %s (line %d)? %s", near, untrusted.Line(f.Key, 40), f.Line, fix), f.Line
+			}
+		}
+		m.Fault("missing-key", m.at, max(1, line), fmt.Sprintf("%s %s missing", strings.Join(missing, ", "), is), fix)
 		return nil, false
 	}
 	for key, value := range map[string]string{"id": string(c.ID), "name": c.Name, "kind": string(c.Kind)} {

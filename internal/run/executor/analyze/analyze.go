@@ -120,7 +120,7 @@ func Tools() []executor.Tool {
 			"Explain an earlier result of this session, or a text: what it is, what matters in it, and the answer to a question about it.",
 			"analyze", "summarize", "explain", "result", "output"),
 		tool("analyze_schema", RunnerSchema, SchemaSchema,
-			"Check that an earlier result of this session, or a text, is JSON that fits a JSON Schema; mend its form where that is possible, and name what is wrong by path.",
+			"Check that an earlier result of this session, or a text, is JSON that fits a JSON Schema; repair its form where that is possible, and name what is wrong by path.",
 			"analyze", "validate", "schema", "json", "repair"),
 	}
 }

@@ -113,16 +113,16 @@ func (v *verdict) result() capability.Result {
 	if v.valid() {
 		text := "It fits the schema."
 		if mended != "" {
-			text = "It fits the schema after it was mended: " + mended + "."
+			text = "It fits the schema after its form was repaired: " + mended + "."
 		}
 		return capability.Result{Parts: []capability.Part{{Text: text}, {JSON: v.best.value, MIME: "application/json"}}, Meta: v.meta}
 	}
 	text := "It does not fit the schema.\n" + lines(v.problems, v.more)
 	if mended != "" {
-		text += "\nIt was read after it was mended: " + mended + "."
+		text += "\nIt was read after its form was repaired: " + mended + "."
 	}
 	if v.model != "" {
-		text += "\nNo model mended it: " + v.model + "."
+		text += "\nNo model repaired it: " + v.model + "."
 	}
 	report, _ := json.Marshal(struct { // plain data: it cannot fail
 		Valid    bool      `json:"valid"`
