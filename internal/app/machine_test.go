@@ -132,3 +132,25 @@ func TestMachineChanges(t *testing.T) {
 	}
 	until(t, a, func() bool { return !can("tool:tooled") && !can("tool:keyed") })
 }
+
+// TestDatabaseFileAppears: the tools of a database whose file is missing are
+// unavailable, and ready soon after the file is there.
+func TestDatabaseFileAppears(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "late.db")
+	_, getenv := home(t, map[string]string{".ken/ken.yaml": "databases: {late: {engine: sqlite, path: " + file + "}}\n"})
+	a := watched(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	late := func() *door.Entry {
+		e, err := a.Oversee().Lookup("tool:db_late_query")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	if e := late(); e.Ready() || !strings.Contains(strings.Join(e.Missing, "; "), file+": the file is not there") {
+		t.Errorf("without the file it is ready: %v, missing %q", e.Ready(), e.Missing)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, a, func() bool { return late().Ready() })
+}
