@@ -140,13 +140,13 @@ func TestDatabaseFileAppears(t *testing.T) {
 	_, getenv := home(t, map[string]string{".ken/ken.yaml": "databases: {late: {engine: sqlite, path: " + file + "}}\n"})
 	a := watched(t, Config{Getenv: getenv, Dir: t.TempDir()})
 	late := func() *door.Entry {
-		e, err := a.Oversee().Lookup("tool:db_late_query")
+		e, err := a.OperatorView().Lookup("tool:db_late_query")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
-	if e := late(); e.Ready() || !strings.Contains(strings.Join(e.Missing, "; "), file+": the file is not there") {
+	if e := late(); e.Ready() || !strings.Contains(e.Missing.String(), file+": the file is not there") {
 		t.Errorf("without the file it is ready: %v, missing %q", e.Ready(), e.Missing)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

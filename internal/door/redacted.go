@@ -360,10 +360,12 @@ func withoutPaths(e *Entry) *Entry {
 	}
 	out.Capability, out.Standing = &c, lastOf(e.Standing)
 	out.Reasons, out.Missing = slices.Clone(e.Reasons), slices.Clone(e.Missing)
-	bare := func(text string) string { return leadingFolders().ReplaceAllString(withoutFolder(text, e.Origin), "$1") }
+	short := func(text string) string {
+		return leadingFolders().ReplaceAllString(withoutFolder(text, e.Origin), "$1")
+	}
 	for _, list := range []catalog.Reasons{out.Reasons, out.Missing} {
 		for i, r := range list {
-			list[i].Name, list[i].Text = bare(r.Name), bare(r.Text)
+			list[i].Name, list[i].Text = short(r.Name), short(r.Text)
 		}
 	}
 	return &out

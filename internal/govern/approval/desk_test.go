@@ -62,8 +62,13 @@ func (c *clock) advance(d time.Duration) {
 
 var ctx = context.Background()
 
+func manyPending() int { return 1 << 20 }
+
 func newDesk(t testing.TB, s *store.Store, c approval.Config) *approval.Desk {
 	t.Helper()
+	if c.Pending == nil {
+		c.Pending = manyPending // few tests are about the bound
+	}
 	d, err := approval.New(s, c)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func serve(work job) error {
 		return err
 	}
 	defer s.Close()
-	d, err := approval.New(s, approval.Config{Approvers: []string{"operator"}})
+	d, err := approval.New(s, approval.Config{Approvers: []string{"operator"}, Pending: manyPending})
 	if err != nil {
 		return err
 	}

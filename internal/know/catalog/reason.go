@@ -89,7 +89,9 @@ func (r Reason) Cause() string {
 }
 
 // fromElsewhere reports whether the whole sentence was written elsewhere.
-func (r Reason) fromElsewhere() bool { return r.Kind == Declared || r.Kind == NoRunner || r.Kind == UnusableProgram }
+func (r Reason) fromElsewhere() bool {
+	return r.Kind == Declared || r.Kind == NoRunner || r.Kind == UnusableProgram
+}
 
 func (r Reason) fix() string {
 	switch r.Kind {

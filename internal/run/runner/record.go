@@ -116,7 +116,7 @@ func (w *recorder) close(ctx context.Context, inv *invocation, res *capability.R
 		rec.ExitCode = new(int(n))
 	}
 	if status := res.Meta[MetaHTTPStatus]; status != "" {
-		t.note("http_status", status)
+		inv.notes.add("http_status", status)
 	}
 	if held := res.Meta[MetaIsolation]; held != "" && json.Valid([]byte(held)) {
 		rec.Isolation = json.RawMessage(held)
