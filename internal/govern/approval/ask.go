@@ -155,16 +155,16 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	return t, nil
 }
 
-// mostPending is how many requests of one principal may wait by default.
-const mostPending = 100
+// defaultPending is how many requests of one principal may wait by default.
+const defaultPending = 100
 
 // checkRoom denies a request of a principal for whom too many wait already: a
 // person could not read them. Several that are made at the same moment may all
 // pass.
 func (d *Desk) checkRoom(ctx context.Context, call *capability.Call) error {
-	most := mostPending
+	most := defaultPending
 	if d.conf.Pending != nil {
-		most = cmp.Or(d.conf.Pending(), mostPending)
+		most = cmp.Or(d.conf.Pending(), defaultPending)
 	}
 	prefix := waitingKey(call.Principal, "")
 	var ids []string
