@@ -14,7 +14,7 @@ func TestGateTakesOtherLimits(t *testing.T) {
 	one, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
 	three, _ := Limits{Concurrent: 3, PerExtension: 3}.filled()
 	now := one
-	g := newGate(func() Limits { return now })
+	g := newLimiter(func() Limits { return now })
 	if err := g.enter(t.Context(), "a", whose{}); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestGateNeverGoesBack(t *testing.T) {
 	newer, _ := Limits{Concurrent: 3}.filled()
 	var asked atomic.Int64
 	first, release := make(chan struct{}), make(chan struct{})
-	g := newGate(func() Limits {
+	g := newLimiter(func() Limits {
 		if asked.Add(1) == 1 {
 			close(first)
 			<-release

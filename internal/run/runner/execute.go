@@ -92,7 +92,7 @@ func foreignAnswers(all map[string]json.RawMessage) map[string]json.RawMessage {
 }
 
 // run lets the executor work, within its time. An executor that does not
-// return even then is left behind; it keeps its place at the gate.
+// return even then is left behind; it keeps its place at the limiter.
 func (r *Runner) run(ctx context.Context, inv *invocation) (capability.Result, error) {
 	var recipe time.Duration
 	if c := inv.target.Capability; c.Run != nil {

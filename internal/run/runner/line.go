@@ -12,8 +12,8 @@ type line struct {
 	by      map[string]*line
 	waiting int // calls waiting here and below
 
-	lane  *lane     // of a leaf
-	queue []*waiter // of a leaf, the oldest first
+	load  *extensionLoad // of a leaf
+	queue []*waiter      // of a leaf, the oldest first
 }
 
 // kid returns the child with a name, and creates it as the last in turn if it
@@ -46,8 +46,8 @@ func (n *line) of(extension string) int {
 		return 0
 	case extension == "":
 		return n.waiting
-	case n.lane != nil:
-		if n.lane.name == extension {
+	case n.load != nil:
+		if n.load.name == extension {
 			return n.waiting
 		}
 		return 0
@@ -62,7 +62,7 @@ func (n *line) of(extension string) int {
 // add appends a waiter to a leaf.
 func (n *line) add(w *waiter) {
 	n.queue = append(n.queue, w)
-	n.lane.waiting++
+	n.load.waiting++
 	for at := n; at != nil; at = at.parent {
 		at.waiting++
 	}
@@ -73,7 +73,7 @@ func (n *line) add(w *waiter) {
 func (n *line) remove(w *waiter) {
 	i := slices.Index(n.queue, w)
 	n.queue = slices.Delete(n.queue, i, i+1)
-	n.lane.waiting--
+	n.load.waiting--
 	for at := n; at != nil; at = at.parent {
 		at.waiting--
 		if at.waiting == 0 && at.parent != nil {
@@ -87,8 +87,8 @@ func (n *line) remove(w *waiter) {
 // extension has fewer than most running calls, or nil. Each line on the path to
 // it moves to the end of its parent's order.
 func (n *line) next(most int) *waiter {
-	if n.lane != nil {
-		if n.lane.running >= most {
+	if n.load != nil {
+		if n.load.running >= most {
 			return nil
 		}
 		w := n.queue[0]

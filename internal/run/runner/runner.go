@@ -117,7 +117,7 @@ type Runner struct {
 	limits Limits // of the start; see bounds
 
 	calls     *calls // that have not ended
-	gate      *gate
+	limiter   *limiter
 	schemas   schemas
 	consented consented
 	checks    chan struct{} // holds one for each check that runs
@@ -161,7 +161,7 @@ func New(cfg Config) (*Runner, error) {
 		records: &recorder{log: cfg.Log, now: cfg.Now, within: limits.Record, unwritten: unwritten{turn: make(chan struct{}, 1)}},
 		results: outputs{cfg.Results}, secrets: secrets{cfg.Redactor},
 	}
-	r.gate = newGate(r.bounds)
+	r.limiter = newLimiter(r.bounds)
 	return r, nil
 }
 
@@ -228,7 +228,7 @@ func (r *Runner) performAllowed(ctx context.Context, inv *invocation) (capabilit
 	}
 	err := r.wait(ctx, inv)
 	if err == nil {
-		defer func() { r.gate.leaveAfter(inv.end.abandoned, inv.target.extension()) }()
+		defer func() { r.limiter.leaveAfter(inv.end.abandoned, inv.target.extension()) }()
 		err = r.recheck(ctx, inv)
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 // check validates. The validator's own words quote the arguments, so they are
 // not passed on: explain finds others.
 func check(c *checker, value map[string]any) error {
-	if c.shape == nil && tooLong(c.Schema(), value) {
+	if c.quick == nil && tooLong(c.Schema(), value) {
 		return fmt.Errorf("to hold the arguments to the schema would take more than %d steps; nest them less deeply", mostSteps)
 	}
 	fits, err := guard("validate", func(string) {}, func() (bool, error) { return c.fits(value), nil })
@@ -165,7 +165,7 @@ func compile(raw json.RawMessage, parameters []capability.Parameter, closed bool
 	if err != nil {
 		return nil, err
 	}
-	return &checker{full, shapeOf(root, 0)}, nil
+	return &checker{full, quickSchemaOf(root, 0)}, nil
 }
 
 // shut makes the root refuse arguments that it does not name, unless it says

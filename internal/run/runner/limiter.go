@@ -11,25 +11,25 @@ import (
 	"ken/capability"
 )
 
-// gate limits how many calls run at once, in total and per extension; the
+// limiter limits how many calls run at once, in total and per extension; the
 // others wait. Whenever a call ends, the waiting calls take turns: first by
 // principal, then by the principal's sessions, then by the extensions that a
 // session calls. Within one session and extension, the oldest call goes first.
 // So a principal with many calls or sessions does not keep others waiting for
 // all of them.
-type gate struct {
+type limiter struct {
 	bounds func() Limits // as they are now
 	asking sync.Mutex    // held while bounds is asked; see renew
 
 	mu      sync.Mutex
 	limits  Limits
 	running int
-	lanes   map[string]*lane
+	loads   map[string]*extensionLoad
 	line    line // all waiting calls
 }
 
-// A lane counts the calls of one extension.
-type lane struct {
+// An extensionLoad counts the calls of one extension.
+type extensionLoad struct {
 	name             string
 	running, waiting int
 }
@@ -45,7 +45,7 @@ func whoseCall(call capability.Call) whose {
 	return whose{principal: p.Tenant + "\x00" + p.ID, caller: string(call.Origin) + "\x00" + p.Agent, session: call.Session}
 }
 
-// A waiter is a waiting call. When ready is closed, with the gate's lock held,
+// A waiter is a waiting call. When ready is closed, with the limiter's lock held,
 // it is admitted or rejected with err.
 type waiter struct {
 	ready    chan struct{}
@@ -54,12 +54,14 @@ type waiter struct {
 	in       *line // a leaf
 }
 
-func newGate(bounds func() Limits) *gate { return &gate{bounds: bounds, lanes: map[string]*lane{}} }
+func newLimiter(bounds func() Limits) *limiter {
+	return &limiter{bounds: bounds, loads: map[string]*extensionLoad{}}
+}
 
 // renew takes the limits as they are now, wider or narrower. What runs already
-// goes on. They are asked for beside the gate's lock, because that may look at
+// goes on. They are asked for beside the limiter's lock, because that may look at
 // files, and by one at a time, so that older ones never replace newer ones.
-func (g *gate) renew() {
+func (g *limiter) renew() {
 	g.asking.Lock()
 	defer g.asking.Unlock()
 	l := g.bounds()
@@ -73,7 +75,7 @@ func (g *gate) renew() {
 }
 
 // enter waits for a place. The caller gives it back with leave.
-func (g *gate) enter(ctx context.Context, name string, who whose) error {
+func (g *limiter) enter(ctx context.Context, name string, who whose) error {
 	w, err := g.ask(name, who)
 	if w == nil || err != nil {
 		return err
@@ -90,14 +92,14 @@ func (g *gate) enter(ctx context.Context, name string, who whose) error {
 }
 
 // ask takes a place, with a nil waiter, or gets in line.
-func (g *gate) ask(name string, who whose) (*waiter, error) {
+func (g *limiter) ask(name string, who whose) (*waiter, error) {
 	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lanes[name]
+	l := g.loads[name]
 	if l == nil {
-		l = &lane{name: name}
-		g.lanes[name] = l
+		l = &extensionLoad{name: name}
+		g.loads[name] = l
 	}
 	// While there is room for an extension, none of its calls waits.
 	if g.running < g.limits.Concurrent && l.running < g.limits.PerExtension {
@@ -109,10 +111,10 @@ func (g *gate) ask(name string, who whose) (*waiter, error) {
 		g.forget(l)
 		return nil, err
 	}
-	g.lanes[name] = l // crowdOut may have removed the lane with its last call
+	g.loads[name] = l // crowdOut may have removed the extension with its last call
 	w := &waiter{ready: make(chan struct{})}
 	w.in = g.line.kid(who.principal).kid(who.caller).kid(who.session).kid(name)
-	w.in.lane = l
+	w.in.load = l
 	w.in.add(w)
 	return w, nil
 }
@@ -120,7 +122,7 @@ func (g *gate) ask(name string, who whose) (*waiter, error) {
 // makeRoom returns why one more call of an extension cannot wait. If the queue
 // is full and another session has more calls in it than this one, the newest
 // call of that session is rejected instead.
-func (g *gate) makeRoom(l *lane, who whose) error {
+func (g *limiter) makeRoom(l *extensionLoad, who whose) error {
 	if g.line.waiting >= g.limits.Queue {
 		err := full("limits.queue", g.limits.Queue, "calls wait already")
 		if !g.crowdOut(who, "", err) {
@@ -141,7 +143,7 @@ func (g *gate) makeRoom(l *lane, who whose) error {
 // has at least two more than the new call's. Between sessions of one caller the
 // same holds. So neither a flood in one session nor one spread over many sessions
 // keeps others out.
-func (g *gate) crowdOut(who whose, extension string, err error) bool {
+func (g *limiter) crowdOut(who whose, extension string, err error) bool {
 	var callers []*line
 	for _, person := range g.line.order {
 		callers = append(callers, person.order...)
@@ -154,13 +156,13 @@ func (g *gate) crowdOut(who whose, extension string, err error) bool {
 	if from == nil {
 		return false
 	}
-	for from.lane == nil { // down to the most crowded queue
+	for from.load == nil { // down to the most crowded queue
 		from = slices.MaxFunc(from.order, func(a, b *line) int { return cmp.Compare(a.of(extension), b.of(extension)) })
 	}
 	w := from.queue[len(from.queue)-1]
 	w.err = err
 	from.remove(w)
-	g.forget(from.lane)
+	g.forget(from.load)
 	close(w.ready)
 	return true
 }
@@ -188,23 +190,23 @@ func full(knob string, n int, what string) error {
 
 // withdraw takes a waiter out of its line. It reports false when it was
 // admitted or rejected before.
-func (g *gate) withdraw(w *waiter) bool {
+func (g *limiter) withdraw(w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w.admitted || w.err != nil {
 		return false
 	}
 	w.in.remove(w)
-	g.forget(w.in.lane)
+	g.forget(w.in.load)
 	return true
 }
 
 // leave frees a place for the next in turn.
-func (g *gate) leave(name string) {
+func (g *limiter) leave(name string) {
 	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lanes[name]
+	l := g.loads[name]
 	g.running--
 	l.running--
 	g.fill()
@@ -214,7 +216,7 @@ func (g *gate) leave(name string) {
 // leaveAfter frees a place once an executor has returned that its call was ended
 // without, which closes abandoned; nil: it has returned. What did not stop still takes
 // up its place.
-func (g *gate) leaveAfter(abandoned <-chan struct{}, name string) {
+func (g *limiter) leaveAfter(abandoned <-chan struct{}, name string) {
 	if abandoned == nil {
 		g.leave(name)
 		return
@@ -223,23 +225,23 @@ func (g *gate) leaveAfter(abandoned <-chan struct{}, name string) {
 }
 
 // fill admits as many calls as there is room for.
-func (g *gate) fill() {
+func (g *limiter) fill() {
 	for g.running < g.limits.Concurrent {
 		w := g.line.next(g.limits.PerExtension)
 		if w == nil {
 			return
 		}
 		g.running++
-		w.in.lane.running++
+		w.in.load.running++
 		w.admitted = true
 		close(w.ready)
 	}
 }
 
 // forget drops an extension that neither runs nor waits.
-func (g *gate) forget(l *lane) {
+func (g *limiter) forget(l *extensionLoad) {
 	if l.running == 0 && l.waiting == 0 {
-		delete(g.lanes, l.name)
+		delete(g.loads, l.name)
 	}
 }
 
@@ -255,9 +257,9 @@ type Load struct {
 
 // Load says how many calls run and how many wait for their turn.
 func (r *Runner) Load() Load {
-	r.gate.mu.Lock()
-	defer r.gate.mu.Unlock()
-	return Load{r.gate.running, r.gate.line.waiting, r.effects.unsettled.Load()}
+	r.limiter.mu.Lock()
+	defer r.limiter.mu.Unlock()
+	return Load{r.limiter.running, r.limiter.line.waiting, r.effects.unsettled.Load()}
 }
 
 var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
@@ -269,7 +271,7 @@ func (r *Runner) wait(ctx context.Context, inv *invocation) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errQueueWait)
 		defer cancel()
 	}
-	err := r.gate.enter(ctx, inv.target.extension(), whoseCall(inv.call))
+	err := r.limiter.enter(ctx, inv.target.extension(), whoseCall(inv.call))
 	switch {
 	case err == nil || ctx.Err() == nil:
 		return err

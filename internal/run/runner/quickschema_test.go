@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestShapeOf: which schemas a shape can say, and that it is not asked
+// TestShapeOf: which schemas a quickSchema can say, and that it is not asked
 // about others.
 func TestShapeOf(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -40,13 +40,13 @@ func TestShapeOf(t *testing.T) {
 		if err != nil {
 			t.Fatalf("compile(%s) = %v", text, err)
 		}
-		if got := c.shape != nil; got != want {
-			t.Errorf("compile(%s) has a shape: %t, want %t", text, got, want)
+		if got := c.quick != nil; got != want {
+			t.Errorf("compile(%s) has a quickSchema: %t, want %t", text, got, want)
 		}
 	}
 }
 
-// TestShapeAgrees: whatever a shape accepts, the validator accepts, and a shape
+// TestShapeAgrees: whatever a quickSchema accepts, the validator accepts, and a quickSchema
 // that knows the schema accepts most of what is valid.
 func TestShapeAgrees(t *testing.T) {
 	names := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -118,12 +118,12 @@ func TestShapeAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatalf("compile(%s) = %v", raw, err)
 		}
-		if c.shape == nil {
-			t.Fatalf("compile(%s) has no shape", raw)
+		if c.quick == nil {
+			t.Fatalf("compile(%s) has no quickSchema", raw)
 		}
 		for range 5 {
 			v := rapid.MapOfN(names, value(2), 0, 3).Draw(t, "value")
-			quick, full := c.shape.fits(v), c.Validate(v) == nil
+			quick, full := c.quick.fits(v), c.Validate(v) == nil
 			if quick && !full {
 				t.Fatalf("schema %s: fits(%v) = true, and the validator refuses it: %v", raw, v, c.Validate(v))
 			}

@@ -9,35 +9,35 @@ import (
 )
 
 // A checker is a compiled schema. Most schemas of tools say no more than which
-// arguments there are and of what type: for those a shape says yes quickly, and
+// arguments there are and of what type: for those a quickSchema says yes quickly, and
 // the validator is asked only where it does not.
 type checker struct {
 	*jsonschema.Resolved
-	shape *shape // nil: the schema says more than a shape can
+	quick *quickSchema // nil: the schema says more than a quickSchema can
 }
 
 // fits reports whether the validator accepts value.
 func (c checker) fits(value any) bool {
-	return c.shape != nil && c.shape.fits(value) || c.Validate(value) == nil
+	return c.quick != nil && c.quick.fits(value) || c.Validate(value) == nil
 }
 
-// A shape is a schema of few words. Its zero value fits everything.
-type shape struct {
+// A quickSchema is a schema of few words. Its zero value fits everything.
+type quickSchema struct {
 	kind     string // "" is any
 	enum     []string
 	min, max float64
-	props    map[string]*shape
+	props    map[string]*quickSchema
 	closed   bool // no properties but props
 	required []string
-	items    *shape // nil is any
+	items    *quickSchema // nil is any
 }
 
-// shapeOf returns s as a shape, or nil where that would leave something out.
-func shapeOf(s *jsonschema.Schema, depth int) *shape {
+// quickSchemaOf returns s as a quickSchema, or nil where that would leave something out.
+func quickSchemaOf(s *jsonschema.Schema, depth int) *quickSchema {
 	if s == nil || depth > 32 {
 		return nil
 	}
-	p := &shape{kind: s.Type, min: math.Inf(-1), max: math.Inf(1), required: s.Required}
+	p := &quickSchema{kind: s.Type, min: math.Inf(-1), max: math.Inf(1), required: s.Required}
 	if s.Minimum != nil {
 		p.min = *s.Minimum
 	}
@@ -52,7 +52,7 @@ func shapeOf(s *jsonschema.Schema, depth int) *shape {
 		p.enum = append(p.enum, text)
 	}
 	if s.Items != nil {
-		if p.items = shapeOf(s.Items, depth+1); p.items == nil {
+		if p.items = quickSchemaOf(s.Items, depth+1); p.items == nil {
 			return nil
 		}
 	}
@@ -62,25 +62,25 @@ func shapeOf(s *jsonschema.Schema, depth int) *shape {
 		}
 		p.closed = true
 	}
-	p.props = make(map[string]*shape, len(s.Properties))
+	p.props = make(map[string]*quickSchema, len(s.Properties))
 	for name, one := range s.Properties {
-		if p.props[name] = shapeOf(one, depth+1); p.props[name] == nil {
+		if p.props[name] = quickSchemaOf(one, depth+1); p.props[name] == nil {
 			return nil
 		}
 	}
 	if p.kind == "" && (p.closed || len(p.props) > 0 || len(p.required) > 0 || p.items != nil || s.Minimum != nil || s.Maximum != nil) {
 		return nil // words that count for one type of value only
 	}
-	if !onlyShape(*s) {
+	if !onlyQuick(*s) {
 		return nil
 	}
 	return p
 }
 
-// onlyShape reports whether s has no words but those that shapeOf reads and
+// onlyQuick reports whether s has no words but those that quickSchemaOf reads and
 // those that check nothing. A word that the validator learns later counts as
 // one that it does not know.
-func onlyShape(s jsonschema.Schema) bool {
+func onlyQuick(s jsonschema.Schema) bool {
 	s.Type, s.Enum, s.Minimum, s.Maximum, s.Items, s.Properties, s.AdditionalProperties, s.Required = "", nil, nil, nil, nil, nil, nil, nil
 	s.Schema, s.Comment, s.Title, s.Description, s.Default, s.Examples, s.Format = "", "", "", "", nil, nil, ""
 	s.Deprecated, s.ReadOnly, s.WriteOnly, s.PropertyOrder = false, false, false, nil
@@ -90,7 +90,7 @@ func onlyShape(s jsonschema.Schema) bool {
 
 // fits reports whether v, as [encoding/json] decodes it into an any, is surely
 // valid.
-func (p *shape) fits(v any) bool {
+func (p *quickSchema) fits(v any) bool {
 	if p.kind == "" {
 		return true
 	}
@@ -117,7 +117,7 @@ func (p *shape) fits(v any) bool {
 	return false
 }
 
-func (p *shape) object(v map[string]any) bool {
+func (p *quickSchema) object(v map[string]any) bool {
 	for _, name := range p.required {
 		if _, ok := v[name]; !ok {
 			return false

@@ -16,11 +16,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGateRapid drives a gate through arrivals, departures and withdrawals and
+// TestLimiterRapid drives a limiter through arrivals, departures and withdrawals and
 // compares it with what must hold of any queue: never over a limit, no call
 // waits while there is room, first come first served within an extension,
 // turns between them, and no call is lost.
-func TestGateRapid(t *testing.T) {
+func TestLimiterRapid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Limits{
 			Concurrent:   rapid.IntRange(1, 4).Draw(t, "concurrent"),
@@ -32,7 +32,7 @@ func TestGateRapid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newGate(l.Always)
+		g := newLimiter(l.Always)
 		running := map[string]int{}
 		waiting := map[string][]*waiter{} // by us, in order of arrival
 		var served []string               // since the last arrival
@@ -150,8 +150,8 @@ func TestGateRapid(t *testing.T) {
 						}
 					}
 				}
-				if len(g.lanes) > 3 {
-					t.Fatalf("%d lanes are kept, want those in use", len(g.lanes))
+				if len(g.loads) > 3 {
+					t.Fatalf("%d loads are kept, want those in use", len(g.loads))
 				}
 			},
 		})
@@ -161,7 +161,7 @@ func TestGateRapid(t *testing.T) {
 // TestRoundRobin: a flood of one extension does not hold up another.
 func TestRoundRobin(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	g := newGate(l.Always)
+	g := newLimiter(l.Always)
 	if w, err := g.ask("first", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -202,7 +202,7 @@ func TestRoundRobin(t *testing.T) {
 // the extensions of a session; within an extension, the oldest call is first.
 func TestFairTurns(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	g := newGate(l.Always)
+	g := newLimiter(l.Always)
 	if w, err := g.ask("x", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -240,8 +240,8 @@ func TestFairTurns(t *testing.T) {
 	if !slices.Equal(order[:len(want)], want) || len(order) != 56 {
 		t.Errorf("%d were served, first %q, want 56 and %q", len(order), order[:len(want)], want)
 	}
-	if g.leave(last); g.running != 0 || g.line.waiting != 0 || len(g.lanes) != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
-		t.Errorf("the gate keeps %d lanes and %d lines of nobody", len(g.lanes), len(g.line.by))
+	if g.leave(last); g.running != 0 || g.line.waiting != 0 || len(g.loads) != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
+		t.Errorf("the limiter keeps %d loads and %d lines of nobody", len(g.loads), len(g.line.by))
 	}
 }
 
@@ -249,7 +249,7 @@ func TestFairTurns(t *testing.T) {
 // gets no more turns than the person it works for, and cannot fill the queue.
 func TestManySessionsAreOneCaller(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1, Queue: 20, QueuePerExtension: 20}.filled()
-	g := newGate(l.Always)
+	g := newLimiter(l.Always)
 	if w, err := g.ask("x", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -284,7 +284,7 @@ func TestQueueIsShared(t *testing.T) {
 		{Limits{Concurrent: 1, Queue: 100, QueuePerExtension: 4}, "limits.queuePerExtension"},
 	} {
 		l, _ := tt.limits.filled()
-		g := newGate(l.Always)
+		g := newLimiter(l.Always)
 		if w, err := g.ask("x", whose{}); w != nil || err != nil {
 			t.Fatal(w, err)
 		}
@@ -321,8 +321,8 @@ func TestQueueIsShared(t *testing.T) {
 				t.Errorf("%s: withdraw() = false of one who waits", tt.knob)
 			}
 		}
-		if g.leave("x"); g.line.waiting != 0 || len(g.lanes) != 0 {
-			t.Errorf("%s: %d wait and %d lanes are left, want none", tt.knob, g.line.waiting, len(g.lanes))
+		if g.leave("x"); g.line.waiting != 0 || len(g.loads) != 0 {
+			t.Errorf("%s: %d wait and %d loads are left, want none", tt.knob, g.line.waiting, len(g.loads))
 		}
 	}
 }
