@@ -202,7 +202,7 @@ layer_postgres() {
 	named=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' '^func Test[[:alnum:]_]*Postgres' . | xargs dirname | sort -u | xargs)
 	local run=(raced bash .ci/with-postgres.sh bash -euc '
 		tally test "3 postgres" -- $1 -timeout $2 -count=1 -vet=off -run Postgres $3
-		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/runner ./internal/talk/session
+		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/queue ./internal/run/runner ./internal/talk/session
 		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
 	' postgres "$race" $limit_postgres "$named")
 	local status=0

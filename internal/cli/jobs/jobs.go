@@ -475,7 +475,7 @@ func (c Config) worker() *cobra.Command {
 					return err
 				}
 				return w.Run(cmd.Context(), func() {
-					fmt.Fprintf(c.Err, "ken: worker %s (process %d) runs up to %d jobs at a time; Ctrl-C stops it\n", w.ID(), os.Getpid(), cfg.Concurrent())
+					fmt.Fprintf(c.Err, "ken: worker %s (process %d) runs up to %s at a time; Ctrl-C stops it\n", w.ID(), os.Getpid(), output.Plural(cfg.Concurrent(), "job"))
 				})
 			})
 		},
