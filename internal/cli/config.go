@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -139,7 +140,17 @@ func (c *configCommand) unset() *cobra.Command {
 // doubt returns what will not work with a key that was set, though it may be set
 // like that: what is missing may come next.
 func (c *configCommand) doubt(ctx context.Context, key string) string {
-	if key != "model" && key != "providers" {
+	switch {
+	case strings.HasPrefix(key, "policy"):
+		settings, _, err := c.settings()
+		if err == nil {
+			_, err = policy.Compile(settings.Policy) // it reads the files that policy.cedar names
+		}
+		if err != nil {
+			return err.Error() + "; until this is fixed no call can be made"
+		}
+		return ""
+	case key != "model" && key != "providers":
 		return ""
 	}
 	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs})

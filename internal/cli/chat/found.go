@@ -93,6 +93,31 @@ func (v *view) why() []string {
 	return out
 }
 
+// skippedLines are what was left out, with one line for each reason. What is in
+// a brief was only not shown in full.
+func skippedLines(f door.Found) []string {
+	type group struct{ verb, reason string }
+	var order []group
+	ids := map[group][]string{}
+	for _, skip := range f.Skipped {
+		g := group{"left out", skip.Reason}
+		if slices.ContainsFunc(f.Briefs, func(p door.Piece) bool { return p.ID == skip.ID }) {
+			g.verb = "not in full:"
+		}
+		if ids[g] == nil {
+			order = append(order, g)
+		}
+		if !slices.Contains(ids[g], string(skip.ID)) {
+			ids[g] = append(ids[g], string(skip.ID))
+		}
+	}
+	var lines []string
+	for _, g := range order {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", g.verb, strings.Join(ids[g], ", "), g.reason))
+	}
+	return lines
+}
+
 // whyLines are all that is known of a selection. They came from outside.
 func whyLines(s event.Selected) []string {
 	f := s.Found
@@ -108,9 +133,7 @@ func whyLines(s event.Selected) []string {
 		}
 		lines = append(lines, fmt.Sprintf("%.2f  %s%s (%d tokens%s)", p.Score, p.ID, why, p.Tokens, added))
 	}
-	for _, skip := range f.Skipped {
-		lines = append(lines, fmt.Sprintf("left out %s: %s", skip.ID, skip.Reason))
-	}
+	lines = append(lines, skippedLines(f)...)
 	for _, n := range f.Nearest {
 		lines = append(lines, fmt.Sprintf("%.2f  %s: too unlikely to be shown", n.Score, n.ID))
 	}
