@@ -80,8 +80,17 @@ func (p *Programs) Find(name string) (Program, error) {
 }
 
 // Check returns why [Programs.Find] would not find a program, or nil. It reads no
-// file.
+// file, and finds out which sandbox there is only if that matters.
 func (p *Programs) Check(name string) error {
+	open := p.search(name, func(path string) error {
+		if _, err := executable(path); err != nil {
+			return err
+		}
+		return sandbox.OpenToAll(path)
+	})
+	if open == nil {
+		return nil
+	}
 	return p.search(name, func(path string) error {
 		_, err := p.usable(path)
 		return err
@@ -127,8 +136,20 @@ func (p *Programs) Has(name string) bool {
 	})
 }
 
-// usable returns an error if a file cannot be run as a program.
+// usable returns an error if a file cannot be run as a program in the sandbox.
 func (p *Programs) usable(path string) (fs.FileInfo, error) {
+	info, err := executable(path)
+	if err != nil || p.within == "" {
+		return info, err
+	}
+	if err := sandbox.Reachable(path, p.within); err != nil {
+		return nil, fmt.Errorf("program %s: %w", filepath.Base(path), err)
+	}
+	return info, nil
+}
+
+// executable returns an error if a file is no program that may be run.
+func executable(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -140,11 +161,6 @@ func (p *Programs) usable(path string) (fs.FileInfo, error) {
 	}
 	if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode()&0o002 != 0 {
 		return nil, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
-	}
-	if p.within != "" {
-		if err := sandbox.Reachable(path, p.within); err != nil {
-			return nil, fmt.Errorf("program %s: %w", filepath.Base(path), err)
-		}
 	}
 	return info, nil
 }

@@ -42,6 +42,12 @@ func TestReachable(t *testing.T) {
 			t.Errorf("closedTo(%s) = %v, want one that names %s", path, got, closed)
 		}
 	}
+	if err := OpenToAll(open); err != nil {
+		t.Errorf("OpenToAll(%s) = %v", open, err)
+	}
+	if err := OpenToAll(inner); (err != nil) != (os.Getuid() == 0) {
+		t.Errorf("OpenToAll(%s) = %v", inner, err)
+	}
 	if err := Reachable(inner, Off); err != nil {
 		t.Errorf("Reachable without a sandbox = %v", err)
 	}

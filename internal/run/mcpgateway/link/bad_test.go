@@ -59,7 +59,7 @@ func TestDiesAtInitialize(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	for _, sse := range []bool{false, true} {
 		_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", URL: "http://127.0.0.1:1/mcp", SSE: sse}})
-		if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused") {
+		if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "cannot be reached: http://127.0.0.1:1/mcp: dial tcp 127.0.0.1:1: connect: connection refused") {
 			t.Errorf("Open(sse %v) = %v, want the network's cause", sse, err)
 		}
 		for _, noise := range []string{"calling", "sending", "transport"} {

@@ -264,7 +264,7 @@ func (l *Link) tale(err error) string {
 // the SDK that led there.
 func networkCause(err error) string {
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err.Error()
+		return e.URL + ": " + e.Err.Error()
 	}
 	return sdkSteps().ReplaceAllString(err.Error(), "")
 }
