@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,16 +58,16 @@ func TestNew(t *testing.T) {
 
 // flaky is an embedder that fails until it is repaired.
 type flaky struct {
-	broken bool
-	asked  int
+	broken atomic.Bool
+	asked  atomic.Int32
 }
 
 func (*flaky) Model() string   { return "flaky" }
 func (*flaky) Dimensions() int { return 2 }
 
 func (f *flaky) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	f.asked++
-	if f.broken {
+	f.asked.Add(1)
+	if f.broken.Load() {
 		return nil, errors.New("no service")
 	}
 	out := make([][]float32, len(texts))
@@ -89,33 +90,34 @@ func TestKeep(t *testing.T) {
 		if err := c.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		e := &flaky{broken: true}
+		e := &flaky{}
+		e.broken.Store(true)
 		var end func() error
 		k, err := New(Config{Given: e, Catalog: func() *catalog.Catalog { return c }, OnClose: func(f func() error) { end = f }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k.Index() == nil || e.asked != 0 {
-			t.Errorf("New asked %d times; model inside %v", e.asked, k.Index())
+		if k.Index() == nil || e.asked.Load() != 0 {
+			t.Errorf("New asked %d times; model inside %v", e.asked.Load(), k.Index())
 		}
 		k.Wait(t.Context()) // returns though it failed
 		synctest.Wait()
-		if e.asked == 0 {
+		if e.asked.Load() == 0 {
 			t.Error("Wait did not ask for vectors")
 		}
 		if _, err := k.Check(t.Context()); err == nil {
 			t.Error("Check of a broken embedder reports nothing")
 		}
-		before := e.asked
-		e.broken = false
+		before := e.asked.Load()
+		e.broken.Store(false)
 		time.Sleep(embedAgain - time.Second)
 		synctest.Wait()
-		if e.asked != before {
+		if e.asked.Load() != before {
 			t.Error("a broken embedder is asked again at once")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if e.asked == before {
+		if e.asked.Load() == before {
 			t.Error("a broken embedder is not asked again")
 		}
 		if name, err := k.Check(t.Context()); name != "flaky" || err != nil {
