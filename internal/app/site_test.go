@@ -156,9 +156,9 @@ func TestSite(t *testing.T) {
 	s, as := site(t, a)
 	owner, other := as(auth.Owner(a.Principal)), as(stranger)
 	forAll := []string{
-		"abortTurn", "answerTurn", "beginSession", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followSession", "health",
-		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
-		"readStory", "readTrail", "readiness", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "waitForChanges", "whyCapability",
+		"abortTurn", "addJob", "answerTurn", "beginSession", "cancelJob", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followSession", "health",
+		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listJobs", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
+		"readStory", "readTrail", "readiness", "retryJob", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "showJob", "waitForChanges", "whyCapability",
 	}
 	for _, route := range s.routes(t.Context()) {
 		if route.Name == "" || route.Group == "" || route.Summary == "" {
@@ -227,7 +227,7 @@ func TestSiteAsked(t *testing.T) {
 		"cookie": {"Cookie": {entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value}, "Origin": {srv.URL}},
 		"nobody": {},
 	}
-	agentsMay := []string{"abortTurn", "beginSession", "compactSession", "invoke", "play", "retryTurn", "say"}
+	agentsMay := []string{"abortTurn", "addJob", "beginSession", "cancelJob", "compactSession", "invoke", "play", "retryJob", "retryTurn", "say"}
 	decisions := []string{"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "revokeGrant", "rewindSession", "settleApproval"}
 	for _, route := range s.routes(t.Context()) {
 		decides := route.Decision != ""
