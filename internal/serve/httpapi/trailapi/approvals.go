@@ -219,7 +219,7 @@ func (a *api) revoke(r *wire.Request) (any, error) {
 	// What it stops must be stopped though the client has gone.
 	err := a.Revoke(context.WithoutCancel(r.Context()), r.PathValue("id"), r.Who.Principal, in.Why)
 	switch {
-	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket):
+	case errors.Is(err, approval.ErrNotYours), errors.Is(err, approval.ErrNoTicket), errors.Is(err, approval.ErrNoGrant):
 		return nil, wire.Missing("grant not found, or not yours to revoke; GET /api/v1/grants lists yours")
 	case errors.Is(err, approval.ErrEnded):
 		return nil, &wire.Problem{Status: http.StatusConflict, Code: "ended", Detail: err.Error()}
