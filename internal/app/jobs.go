@@ -150,7 +150,7 @@ func (m *jobMaker) Invoke(ctx context.Context, j queue.Job, live io.Writer) (cap
 	return a.Door.Invoke(ctx, view, call)
 }
 
-func (m *jobMaker) Fate(ctx context.Context, j queue.Job) (runner.Fate, bool, error) {
+func (m *jobMaker) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus, bool, error) {
 	a, done, err := m.enter(ctx, j)
 	if err != nil {
 		// What is kept of a call is the same for every folder.
@@ -159,9 +159,9 @@ func (m *jobMaker) Fate(ctx context.Context, j queue.Job) (runner.Fate, bool, er
 	defer done()
 	r, err := a.runner.Get()
 	if err != nil {
-		return runner.Fate{}, false, err
+		return runner.CallStatus{}, false, err
 	}
-	return r.Fate(ctx, jobCall(j))
+	return r.CallStatus(ctx, jobCall(j))
 }
 
 func (m *jobMaker) Repeatable(j queue.Job) bool {

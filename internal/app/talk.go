@@ -155,7 +155,7 @@ func (a *App) callStatus(ctx context.Context, call capability.Call) (engine.Call
 	if err != nil {
 		return engine.CallStatus{}, false, err
 	}
-	f, ok, err := r.Fate(ctx, call)
+	f, ok, err := r.CallStatus(ctx, call)
 	return engine.CallStatus(f), ok, err
 }
 

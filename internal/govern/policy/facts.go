@@ -7,9 +7,9 @@ import (
 	"ken/internal/address"
 )
 
-// A sighting is what can be told of a call's arguments without any rule: it is
+// An observation is what can be told of a call's arguments without any rule: it is
 // made once for a decision.
-type sighting struct {
+type observation struct {
 	paths        []string // clean, in the order of Facts.Paths
 	bad          string   // what is wrong with the arguments themselves
 	instead      string   // what to write instead, if bad is not about a path
@@ -32,7 +32,7 @@ const (
 
 // look returns the sighting; buf is memory for it. writes says whether the
 // capability may write the files it names.
-func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
+func (r *Rules) look(f *Facts, writes bool, buf []string) (s observation) {
 	s.destructive, s.unseen = f.Destructive, f.Unseen
 	s.protected, s.secret = f.Unseen != "", f.Unseen != ""
 	if len(f.Paths) > mostFacts || len(f.Hosts) > mostFacts || len(f.Commands) > mostFacts || len(f.Named) > mostNames || len(f.Mentioned) > mostNames {
@@ -87,7 +87,7 @@ func (r *Rules) look(f *Facts, writes bool, buf []string) (s sighting) {
 }
 
 // note checks a name that may refer to a file against the lists.
-func (r *Rules) note(s *sighting, p Path) {
+func (r *Rules) note(s *observation, p Path) {
 	s.secret = s.secret || r.Secret(p.Name)
 	s.protected = s.protected || p.Write && r.Protected(p.Name)
 }
@@ -146,7 +146,7 @@ const (
 	testCommands // every command begins with one of argv, and there is nothing else
 )
 
-func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
+func (t *test) holds(f *Facts, s *observation, risk Risk) bool {
 	switch t.kind {
 	case testArgs:
 		return t.args(f, s)
@@ -180,7 +180,7 @@ func (t *test) holds(f *Facts, s *sighting, risk Risk) bool {
 	return false
 }
 
-func (t *test) everyFile(s *sighting) bool {
+func (t *test) everyFile(s *observation) bool {
 	for _, name := range s.paths {
 		ok := t.files != nil && t.files.MatchString(name)
 		for i := range t.globs {
@@ -193,7 +193,7 @@ func (t *test) everyFile(s *sighting) bool {
 	return len(s.paths) > 0
 }
 
-func (t *test) args(f *Facts, s *sighting) bool {
+func (t *test) args(f *Facts, s *observation) bool {
 	if len(t.globs) > 0 && !t.paths(f, s) {
 		return false
 	}
@@ -203,7 +203,7 @@ func (t *test) args(f *Facts, s *sighting) bool {
 	return len(t.hosts) == 0 || t.anyHost(f)
 }
 
-func (t *test) paths(f *Facts, s *sighting) bool {
+func (t *test) paths(f *Facts, s *observation) bool {
 	some := false
 	for i, name := range s.paths {
 		if t.access != "" && (t.access == "write") != f.Paths[i].Write {

@@ -16,7 +16,7 @@ type judgement struct {
 	rules  *Rules
 	plan   *plan
 	q      *Request
-	seen   *sighting
+	seen   *observation
 	risk   Risk
 	broken *rule // a policy that could not be evaluated
 	fault  string
@@ -135,7 +135,7 @@ func (j *judgement) attribute(name types.String, path, host, command int) types.
 }
 
 // facts lists the names of all tests that hold.
-func (r *Rules) facts(f *Facts, s *sighting, risk Risk) []string {
+func (r *Rules) facts(f *Facts, s *observation, risk Risk) []string {
 	var names []string
 	for _, t := range r.tests {
 		if t.holds(f, s, risk) {

@@ -56,7 +56,7 @@ func riskOf(c *Capability) Risk {
 }
 
 // with adds what the arguments touch.
-func (r Risk) with(f *Facts, seen *sighting) Risk {
+func (r Risk) with(f *Facts, seen *observation) Risk {
 	reach := 0
 	if seen.outsideRead || seen.outsideWrite {
 		reach += 20

@@ -258,7 +258,7 @@ func (r *Rule) try(t *test) error {
 
 func (t *test) matches(example string) (bool, error) {
 	var f Facts
-	var s sighting
+	var s observation
 	only := *t
 	switch {
 	case len(t.argv) > 0:

@@ -91,7 +91,7 @@ type Catalog struct {
 	swapped chan struct{} // closed and replaced at each swap
 	added   chan struct{} // closed and replaced at each Add
 	history [][]Change    // of the latest versions, oldest first
-	batches map[string]taken
+	batches map[string]loadedBatch
 	broken  map[string]capability.Problem // by source: why it could not be read
 	judged  map[*capability.Capability]judgement
 }
@@ -99,7 +99,7 @@ type Catalog struct {
 // New makes a Catalog that is empty until Load.
 func New(cfg Config) (*Catalog, error) {
 	c := &Catalog{
-		cfg: cfg, batches: map[string]taken{}, broken: map[string]capability.Problem{},
+		cfg: cfg, batches: map[string]loadedBatch{}, broken: map[string]capability.Problem{},
 		judged: map[*capability.Capability]judgement{}, reserved: reservedSkeletons(),
 		swapped: make(chan struct{}), added: make(chan struct{}),
 	}

@@ -7,8 +7,8 @@ import (
 	"ken/capability"
 )
 
-// taken is what a source brought last.
-type taken struct {
+// A loadedBatch is what a source brought last.
+type loadedBatch struct {
 	// batch has the capability of before in the place of each that is no
 	// different, so that what was made of it stays good.
 	batch capability.Batch
@@ -22,7 +22,7 @@ func (c *Catalog) takeLocked(name string, b capability.Batch, err error) (news b
 	before, had := c.batches[name]
 	was, broken := c.broken[name]
 	if err == nil {
-		now := before.then(b)
+		now := before.next(b)
 		c.batches[name] = now
 		delete(c.broken, name)
 		return !had || broken || !now.same(before)
@@ -35,11 +35,11 @@ func (c *Catalog) takeLocked(name string, b capability.Batch, err error) (news b
 	return !broken || p != was
 }
 
-// then returns what is taken after t. Sources give what stayed by the same
+// next returns what is loaded after t. Sources give what stayed by the same
 // pointers while they watch, so only what lies between the first and the last
 // new pointer is compared.
-func (t taken) then(b capability.Batch) taken {
-	next := taken{batch: b, given: b.Capabilities}
+func (t loadedBatch) next(b capability.Batch) loadedBatch {
+	next := loadedBatch{batch: b, given: b.Capabilities}
 	first, most := 0, min(len(t.given), len(next.given))
 	for first < most && t.given[first] == next.given[first] {
 		first++
@@ -73,7 +73,7 @@ func (t taken) then(b capability.Batch) taken {
 	return next
 }
 
-func (t taken) same(before taken) bool {
+func (t loadedBatch) same(before loadedBatch) bool {
 	x, y := t.batch, before.batch
 	return slices.Equal(x.Capabilities, y.Capabilities) && slices.EqualFunc(x.Presets, y.Presets, samePreset) &&
 		slices.Equal(x.Documents, y.Documents) && slices.Equal(x.Problems, y.Problems)

@@ -8,15 +8,15 @@ import "time"
 // however long they were to be left alone. It waits for none of them.
 func (g *Gateway) TryAgain() {
 	for _, s := range g.all() {
-		if s.pardon() {
+		if s.resetBackoff() {
 			g.spawn(func() { s.background(g.ctx) })
 		}
 	}
 }
 
-// pardon forgets the failures of what does not run. It reports whether the
+// resetBackoff forgets the failures of what does not run. It reports whether the
 // server failed and was never listed.
-func (s *server) pardon() bool {
+func (s *server) resetBackoff() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastErr == nil || s.broken != nil || s.def.Disabled || s.retired {

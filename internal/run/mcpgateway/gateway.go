@@ -126,7 +126,7 @@ func (g *Gateway) serverLocked(def Server, before *offer) *server {
 		w = newWatched(g, def.Name)
 		g.sources[def.Name] = w
 	}
-	return &server{g: g, src: w, def: def, id: id, broken: def.check(), heir: before, backs: map[key]*back{}, given: def.secrets()}
+	return &server{g: g, src: w, def: def, id: id, broken: def.check(), heir: before, backs: map[key]*backend{}, given: def.secrets()}
 }
 
 // sameRest compares what identity does not cover.
@@ -175,7 +175,7 @@ func (g *Gateway) EndSession(session string) {
 	}
 	for _, s := range g.all() {
 		if s.def.Scope == ScopeSession {
-			s.end(func(b *back) bool { return b.key.session == session })
+			s.end(func(b *backend) bool { return b.key.session == session })
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (g *Gateway) Close() error {
 		g.cancel()
 		var wg sync.WaitGroup
 		for _, s := range every {
-			wg.Go(func() { s.end(func(*back) bool { return true }) })
+			wg.Go(func() { s.end(func(*backend) bool { return true }) })
 		}
 		wg.Wait()
 	}

@@ -85,7 +85,7 @@ func (g *Gateway) Invoke(ctx context.Context, call capability.Call) (capability.
 // try makes a call on the link there is, or on a new one. sent is false when it
 // is known that the call did not reach the server because its connection was
 // over.
-func (b *back) try(ctx context.Context, call capability.Call) (res capability.Result, err error, sent bool) {
+func (b *backend) try(ctx context.Context, call capability.Call) (res capability.Result, err error, sent bool) {
 	l, err := b.connect(ctx)
 	if err != nil {
 		return res, err, true // another try is the caller's choice
@@ -137,7 +137,7 @@ func (s *server) entry(call capability.Call) (*entry, error) {
 }
 
 // send puts a call into the words of the protocol.
-func (b *back) send(ctx context.Context, l *link.Link, call capability.Call, e *entry) (capability.Result, error) {
+func (b *backend) send(ctx context.Context, l *link.Link, call capability.Call, e *entry) (capability.Result, error) {
 	switch e.Run.Runner {
 	case runResource:
 		var in struct {
@@ -186,7 +186,7 @@ func unsent(err error) bool {
 
 // judge says what is known of a call that failed. That it is unavailable means
 // to the runner that nothing has happened; whatever broke off later may have.
-func (b *back) judge(ctx context.Context, l *link.Link, call capability.Call, err error) error {
+func (b *backend) judge(ctx context.Context, l *link.Link, call capability.Call, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
 	if !ok {
 		return &capability.Error{Kind: capability.Upstream, Op: "call", Target: string(call.Target), Err: err}
@@ -221,7 +221,7 @@ const epitaphTime = time.Second
 
 // epitaph says how the process behind a link ended, if it did: the end of its
 // output is seen before that.
-func (b *back) epitaph(ctx context.Context, l *link.Link) error {
+func (b *backend) epitaph(ctx context.Context, l *link.Link) error {
 	if b.s.def.URL != "" || ctx.Err() != nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (b *back) epitaph(ctx context.Context, l *link.Link) error {
 }
 
 // drop takes a connection out of use that does not carry messages any more.
-func (b *back) drop(l *link.Link) {
+func (b *backend) drop(l *link.Link) {
 	b.s.mu.Lock()
 	mine := b.link == l
 	if mine {
@@ -254,7 +254,7 @@ func (b *back) drop(l *link.Link) {
 }
 
 // settle notes that the back end works.
-func (b *back) settle() {
+func (b *backend) settle() {
 	b.s.mu.Lock()
 	if b.failures > 0 && now().Sub(b.began) >= steady {
 		b.failures = 0

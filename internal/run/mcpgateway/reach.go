@@ -123,7 +123,7 @@ func (o *offer) hasScheme(uri string) bool {
 // It is no call: nothing is decided about it, and it has no effect but a start.
 func (g *Gateway) Complete(ctx context.Context, p capability.Principal, session, server string, params *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 	var out *mcp.CompleteResult
-	err := g.with(ctx, p, session, server, func(ctx context.Context, _ *back, l *link.Link) (err error) {
+	err := g.with(ctx, p, session, server, func(ctx context.Context, _ *backend, l *link.Link) (err error) {
 		if !l.Info().HasCompletions {
 			out = &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 			return nil
@@ -135,7 +135,7 @@ func (g *Gateway) Complete(ctx context.Context, p capability.Principal, session,
 }
 
 // with does something with a back end besides calls.
-func (g *Gateway) with(ctx context.Context, p capability.Principal, session, name string, do func(context.Context, *back, *link.Link) error) error {
+func (g *Gateway) with(ctx context.Context, p capability.Principal, session, name string, do func(context.Context, *backend, *link.Link) error) error {
 	s, err := g.find(name)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (g *Gateway) Subscribe(ctx context.Context, p capability.Principal, session
 	if !ok {
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "subscribe to", Target: uri, Err: errors.New("resource not found")}
 	}
-	err = g.with(ctx, p, session, name, func(ctx context.Context, b *back, l *link.Link) error {
+	err = g.with(ctx, p, session, name, func(ctx context.Context, b *backend, l *link.Link) error {
 		if !l.Info().HasSubscribe {
 			return &capability.Error{Kind: capability.Unavailable, Op: "subscribe to", Target: uri, Err: errors.New("server does not report changes")}
 		}
@@ -201,7 +201,7 @@ func (g *Gateway) Subscribe(ctx context.Context, p capability.Principal, session
 	return cancel, nil
 }
 
-func (b *back) unsubscribe(uri string, t *topic, id int) {
+func (b *backend) unsubscribe(uri string, t *topic, id int) {
 	s := b.s
 	s.mu.Lock()
 	_, there := t.tell[id]
@@ -226,7 +226,7 @@ func (b *back) unsubscribe(uri string, t *topic, id int) {
 }
 
 // updated tells those who subscribed to a resource.
-func (b *back) updated(uri string) {
+func (b *backend) updated(uri string) {
 	b.s.mu.Lock()
 	var tell []func()
 	if t := b.subs[uri]; t != nil {
@@ -241,7 +241,7 @@ func (b *back) updated(uri string) {
 }
 
 // subscribeAgain takes up on a new link what was subscribed on the last.
-func (b *back) subscribeAgain(l *link.Link) {
+func (b *backend) subscribeAgain(l *link.Link) {
 	b.s.mu.Lock()
 	var uris []string
 	for uri := range b.subs {
@@ -259,7 +259,7 @@ func (b *back) subscribeAgain(l *link.Link) {
 }
 
 // revive starts a back end again that has subscribers.
-func (b *back) revive() {
+func (b *backend) revive() {
 	s := b.s
 	for {
 		s.mu.Lock()

@@ -27,7 +27,7 @@ type server struct {
 	current *offer     // nil: never listed
 	kept    *lists     // what current was made of, where no file holds it
 	damaged error      // of the file
-	backs   map[key]*back
+	backs   map[key]*backend
 	retired bool // nothing new starts
 	asleep  bool // the background gave up listing it
 
@@ -213,7 +213,7 @@ func (s *server) retire() {
 	s.mu.Lock()
 	s.retired = true
 	s.mu.Unlock()
-	s.end(func(b *back) bool { return b.busy == 0 })
+	s.end(func(b *backend) bool { return b.busy == 0 })
 	s.forget()
 }
 
@@ -230,7 +230,7 @@ func (s *server) forget() {
 }
 
 // end stops the back ends that which, called with s.mu held, is true of.
-func (s *server) end(which func(*back) bool) {
+func (s *server) end(which func(*backend) bool) {
 	s.mu.Lock()
 	var links []*link.Link
 	for k, b := range s.backs {
@@ -261,7 +261,7 @@ const mostBacks = 256
 
 // hold returns the back end of a key and counts the caller among those that use
 // it; release undoes that. It starts nothing.
-func (s *server) hold(k key) (*back, error) {
+func (s *server) hold(k key) (*backend, error) {
 	s.mu.Lock()
 	b := s.backs[k]
 	var idle *link.Link
@@ -294,7 +294,7 @@ func (s *server) hold(k key) (*back, error) {
 
 // adoptLocked reassigns the back end that was started for listing to a caller. It
 // has not served a call yet, so it holds no data of another caller.
-func (s *server) adoptLocked(k key) *back {
+func (s *server) adoptLocked(k key) *backend {
 	from := key{listing: true}
 	b := s.backs[from]
 	if b == nil || k.listing || b.login {
@@ -312,7 +312,7 @@ func (s *server) roomLocked() (*link.Link, error) {
 	if len(s.backs) < mostBacks {
 		return nil, nil
 	}
-	var oldest *back
+	var oldest *backend
 	for _, b := range s.backs {
 		if b.busy == 0 && b.starting == nil && len(b.subs) == 0 && !now().Before(b.keep) && (oldest == nil || b.used.Before(oldest.used)) {
 			oldest = b

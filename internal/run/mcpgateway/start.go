@@ -14,7 +14,7 @@ import (
 
 // connect returns the link, and starts one where there is none. Only one start is
 // on at a time, and it goes on when a caller gives up.
-func (b *back) connect(ctx context.Context) (*link.Link, error) {
+func (b *backend) connect(ctx context.Context) (*link.Link, error) {
 	s := b.s
 	for {
 		s.mu.Lock()
@@ -55,7 +55,7 @@ func (b *back) connect(ctx context.Context) (*link.Link, error) {
 }
 
 // failed returns the error of the start that was just waited for, if it failed.
-func (b *back) failed() error {
+func (b *backend) failed() error {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
 	if b.link != nil {
@@ -65,7 +65,7 @@ func (b *back) failed() error {
 }
 
 // restingLocked is the answer while the back end is left alone.
-func (b *back) restingLocked() error {
+func (b *backend) restingLocked() error {
 	left := b.until.Sub(now()).Round(10 * time.Millisecond)
 	var cause error = fmt.Errorf("failed %d times, the next start is in %v", b.failures, left)
 	fix, rule := "", ""
@@ -78,13 +78,13 @@ func (b *back) restingLocked() error {
 	return b.unavailable(cause, fix, rule)
 }
 
-func (b *back) unavailable(cause error, fix, rule string) error {
+func (b *backend) unavailable(cause error, fix, rule string) error {
 	return &capability.Error{Kind: capability.Unavailable, Op: "start MCP server", Target: b.s.def.Name, Err: cause, Fix: fix, Rule: rule}
 }
 
 // start opens a link and reads the lists, so that nothing is called before it
 // was compared with what was accepted.
-func (b *back) start() {
+func (b *backend) start() {
 	s := b.s
 	ctx, cancel := context.WithTimeout(s.g.ctx, s.def.StartTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (b *back) start() {
 
 // startError puts why a start failed into Ken's words. Whatever the cause, no
 // call has left.
-func (b *back) startError(ctx context.Context, err error) error {
+func (b *backend) startError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (b *back) startError(ctx context.Context, err error) error {
 
 // startedLocked notes what came of a start. It reports whether the link, if there
 // is one, is of no use.
-func (b *back) startedLocked(l *link.Link, proc *process, err error) (dead bool) {
+func (b *backend) startedLocked(l *link.Link, proc *process, err error) (dead bool) {
 	b.used = now()
 	if err != nil {
 		b.failures++
@@ -175,7 +175,7 @@ func (s *server) pause() time.Duration {
 }
 
 // open makes a link to the server.
-func (b *back) open(ctx context.Context) (*link.Link, *process, error) {
+func (b *backend) open(ctx context.Context) (*link.Link, *process, error) {
 	s := b.s
 	cfg := link.Config{
 		Target: link.Target{Name: s.def.Name},
@@ -213,7 +213,7 @@ func (b *back) open(ctx context.Context) (*link.Link, *process, error) {
 }
 
 // address makes out where a remote server is.
-func (b *back) address(cfg *link.Config) error {
+func (b *backend) address(cfg *link.Config) error {
 	x := b.s.g.expander(&b.s.def)
 	cfg.URL, cfg.SSE, cfg.Header = x.expand(b.s.def.URL), b.s.def.SSE, x.headers(&b.s.def)
 	if err := x.err(); err != nil {
@@ -240,7 +240,7 @@ func (b *back) address(cfg *link.Config) error {
 
 // watch waits for the end of a link, notes why it came, and starts another where
 // a caller waits for changes.
-func (b *back) watch(l *link.Link) {
+func (b *backend) watch(l *link.Link) {
 	<-l.Done()
 	b.s.mu.Lock()
 	b.lostLocked(l)
@@ -253,7 +253,7 @@ func (b *back) watch(l *link.Link) {
 }
 
 // lostLocked notes that a link is over, unless that was noted before.
-func (b *back) lostLocked(l *link.Link) {
+func (b *backend) lostLocked(l *link.Link) {
 	if b.link != l || l == nil {
 		return
 	}
@@ -270,7 +270,7 @@ func (b *back) lostLocked(l *link.Link) {
 }
 
 // changed reads the lists again once the server has been quiet.
-func (b *back) changed(after time.Duration) {
+func (b *backend) changed(after time.Duration) {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
 	switch {
@@ -282,7 +282,7 @@ func (b *back) changed(after time.Duration) {
 	}
 }
 
-func (b *back) refresh() {
+func (b *backend) refresh() {
 	s := b.s
 	if l := b.live(); l != nil {
 		ctx, cancel := context.WithTimeout(s.g.ctx, s.def.StartTimeout)
@@ -301,7 +301,7 @@ func (b *back) refresh() {
 }
 
 // read reads the lists and makes them the server's.
-func (b *back) read(ctx context.Context, l *link.Link) error {
+func (b *backend) read(ctx context.Context, l *link.Link) error {
 	got, err := l.Lists(ctx)
 	if err != nil {
 		return err
@@ -311,7 +311,7 @@ func (b *back) read(ctx context.Context, l *link.Link) error {
 
 // doubt looks whether a server that let a call run out of time still answers,
 // and ends it when it does not.
-func (b *back) doubt(l *link.Link) {
+func (b *backend) doubt(l *link.Link) {
 	b.s.g.spawn(func() {
 		ctx, cancel := context.WithTimeout(b.s.g.ctx, doubtTime)
 		defer cancel()

@@ -27,8 +27,8 @@ type Maker interface {
 	// Invoke makes the call of a job, as its principal and with [Job.Key].
 	Invoke(ctx context.Context, j Job, live io.Writer) (capability.Result, error)
 
-	// Fate returns what the runner kept of that call: see [runner.Runner.Fate].
-	Fate(ctx context.Context, j Job) (runner.Fate, bool, error)
+	// CallStatus returns what the runner kept of that call: see [runner.Runner.CallStatus].
+	CallStatus(ctx context.Context, j Job) (runner.CallStatus, bool, error)
 
 	// Repeatable reports whether a second effect of the call does no harm.
 	Repeatable(j Job) bool
@@ -349,7 +349,7 @@ func (w *Worker) before(ctx context.Context, j Job) (Outcome, bool) {
 	if !forgotten && j.CancelBy == "" {
 		return Outcome{}, false
 	}
-	fate, known, err := w.cfg.Maker.Fate(ctx, j)
+	fate, known, err := w.cfg.Maker.CallStatus(ctx, j)
 	switch {
 	case err != nil:
 		return Outcome{State: Scheduled, At: time.Now().Add(time.Minute), Why: "what became of it cannot be read: " + err.Error()}, true
@@ -386,7 +386,7 @@ func (w *Worker) judge(ctx context.Context, j Job, res capability.Result, err er
 			return Outcome{State: Waiting, Ticket: q.Ticket, Why: "waits for approval: ken approve grant " + q.Ticket}
 		}
 	}
-	fate, known, ferr := w.cfg.Maker.Fate(late, j)
+	fate, known, ferr := w.cfg.Maker.CallStatus(late, j)
 	stopped, cause := ctx.Err() != nil, context.Cause(ctx)
 	byPerson, isPerson := errors.AsType[*cancelledError](cause)
 	if err == nil && stopped && res.Meta[runner.MetaEnd] == "cancelled" { // a program was stopped, and says so

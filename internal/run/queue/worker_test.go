@@ -62,8 +62,8 @@ func (m maker) Invoke(ctx context.Context, j queue.Job, live io.Writer) (capabil
 	return m.Runner.Invoke(ctx, call)
 }
 
-func (m maker) Fate(ctx context.Context, j queue.Job) (runner.Fate, bool, error) {
-	return m.Runner.Fate(ctx, m.call(j))
+func (m maker) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus, bool, error) {
+	return m.Runner.CallStatus(ctx, m.call(j))
 }
 
 func (m maker) Repeatable(j queue.Job) bool { return j.Call.Target == "tool:repeat" }

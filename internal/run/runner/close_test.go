@@ -173,8 +173,8 @@ func TestCloseLeavesTheUnknownUnknown(t *testing.T) {
 	if e := wantKind(t, err, capability.InputNeeded); e.Rule != "effect.unknown" {
 		t.Errorf("Invoke() again = %v, want that nobody knows", e)
 	}
-	if f, ok, err := other.Fate(t.Context(), call); !ok || err != nil || f.Ended || f.Runs {
-		t.Errorf("Fate() = %+v, %v, %v, want one that is unknown", f, ok, err)
+	if f, ok, err := other.CallStatus(t.Context(), call); !ok || err != nil || f.Ended || f.Runs {
+		t.Errorf("CallStatus() = %+v, %v, %v, want one that is unknown", f, ok, err)
 	}
 	if n := invoked.Load(); n != 1 {
 		t.Errorf("it ran %d times, want once", n)

@@ -27,7 +27,7 @@ type relay struct {
 	from []byte // what the daemon said, no whole line yet
 	to   []byte // not written yet
 
-	flights []flight
+	flights []pendingRequest
 	asked   []question
 
 	session clientSession
@@ -61,8 +61,8 @@ type upstream struct {
 	skip   bool     // and the daemon that had its beginning is gone
 }
 
-// A flight is a request of the client's that has no answer.
-type flight struct {
+// A pendingRequest is a request of the client's that has no answer.
+type pendingRequest struct {
 	key    string
 	id     []byte
 	method string
@@ -204,7 +204,7 @@ func (r *relay) outgoingOne(text []byte, alone bool) []byte {
 	case m.method == "notifications/initialized":
 		r.session.ready = bytes.Clone(text)
 	case m.method == "notifications/cancelled":
-		r.land(key(member(m.params, "requestid")))
+		r.forget(key(member(m.params, "requestid")))
 	}
 	return text
 }
@@ -236,7 +236,7 @@ func replace(text []byte, at, n int, by []byte) []byte {
 
 // fly notes a request of the client's.
 func (r *relay) fly(text []byte, m message, alone bool) {
-	f := flight{key: key(m.id), id: bytes.Clone(m.id), method: m.method}
+	f := pendingRequest{key: key(m.id), id: bytes.Clone(m.id), method: m.method}
 	switch {
 	case !alone: // what is in a batch is not made again
 	case m.method == "initialize":
@@ -269,15 +269,15 @@ func (r *relay) unsubscribe(uri string) {
 	}
 }
 
-// land forgets a request that was answered, or that is not waited for.
-func (r *relay) land(k string) (f flight, ok bool) {
+// forget drops a request that was answered, or that is not waited for.
+func (r *relay) forget(k string) (f pendingRequest, ok bool) {
 	for i := range r.flights {
 		if f = r.flights[i]; f.key == k {
 			r.flights = append(r.flights[:i], r.flights[i+1:]...)
 			return f, true
 		}
 	}
-	return flight{}, false
+	return pendingRequest{}, false
 }
 
 // hears takes what the daemon said. The error is why it does not serve us, or
@@ -324,7 +324,7 @@ func (r *relay) incoming(line []byte) ([]byte, error) {
 	if batch := elements(line); batch != nil {
 		for _, one := range batch {
 			if m, ok := readMessage(one, false); ok && m.response {
-				r.land(key(m.id))
+				r.forget(key(m.id))
 			}
 		}
 		return line, nil
@@ -350,7 +350,7 @@ func (r *relay) response(line []byte, m message) ([]byte, error) {
 			return nil, r.replied(line, p)
 		}
 	}
-	f, ok := r.land(k)
+	f, ok := r.forget(k)
 	if ok && f.method == "initialize" {
 		m, _ = readMessage(line, true)
 		if r.session.version = append([]byte{}, member(m.result, "protocolversion")...); m.failed {
@@ -465,7 +465,7 @@ func (r *relay) lost() {
 }
 
 // unanswered is the answer to a request that was lost with its daemon.
-func (r *relay) unanswered(f flight) []byte {
+func (r *relay) unanswered(f pendingRequest) []byte {
 	text := f.method + " with id " + string(f.id) + ": the daemon (process " + strconv.Itoa(r.pid) + ") ended before it answered. "
 	outcome := "unanswered"
 	switch f.method {

@@ -26,7 +26,7 @@ func known(t *testing.T, s setting) *rig {
 			more(c)
 		}
 		c.CallStatus = func(ctx context.Context, call capability.Call) (CallStatus, bool, error) {
-			f, ok, err := r.run.Fate(ctx, call)
+			f, ok, err := r.run.CallStatus(ctx, call)
 			return CallStatus(f), ok, err
 		}
 	}

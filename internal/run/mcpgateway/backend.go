@@ -50,9 +50,9 @@ func (s *Server) keyOf(p capability.Principal, session string) key {
 	return key{tenant: p.Tenant, principal: p.ID}
 }
 
-// A back is one back end: the place of a link, which comes and goes. Its fields
+// A backend is one back end: the place of a link, which comes and goes. Its fields
 // are guarded by the server's mu.
-type back struct {
+type backend struct {
 	s     *server
 	key   key
 	calls *queue // those on their way
@@ -78,8 +78,8 @@ type back struct {
 	subs map[string]*topic
 }
 
-func newBack(s *server, k key) *back {
-	return &back{s: s, key: k, calls: newQueue(s.def.Concurrent), used: now(), subs: map[string]*topic{}}
+func newBack(s *server, k key) *backend {
+	return &backend{s: s, key: k, calls: newQueue(s.def.Concurrent), used: now(), subs: map[string]*topic{}}
 }
 
 func now() time.Time { return time.Now() }
@@ -107,7 +107,7 @@ func wait(ctx, other context.Context, d time.Duration) bool {
 }
 
 // live returns the link if there is one.
-func (b *back) live() *link.Link {
+func (b *backend) live() *link.Link {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
 	if b.link != nil && over(b.link) {
@@ -117,7 +117,7 @@ func (b *back) live() *link.Link {
 }
 
 // release is the end of one use.
-func (b *back) release() {
+func (b *backend) release() {
 	s := b.s
 	s.mu.Lock()
 	b.busy--
@@ -148,14 +148,14 @@ func (s *server) isRetired() bool {
 }
 
 // patience is how long the back end waits for its next use.
-func (b *back) patience() time.Duration {
+func (b *backend) patience() time.Duration {
 	if b.key.listing {
 		return min(listIdle, b.s.g.cfg.Idle)
 	}
 	return b.s.g.cfg.Idle
 }
 
-func (b *back) armLocked(d time.Duration) {
+func (b *backend) armLocked(d time.Duration) {
 	if b.idle == nil {
 		b.idle = time.AfterFunc(d, func() { b.s.g.spawn(b.rest) })
 		return
@@ -164,7 +164,7 @@ func (b *back) armLocked(d time.Duration) {
 }
 
 // rest stops the back end if it is not needed any more.
-func (b *back) rest() {
+func (b *backend) rest() {
 	s := b.s
 	s.mu.Lock()
 	left := max(b.used.Add(b.patience()).Sub(now()), b.keep.Sub(now()), b.until.Sub(now()))
@@ -192,7 +192,7 @@ func (b *back) rest() {
 
 // stopLocked makes the back end one that is never used again. The caller closes
 // the link it returns.
-func (b *back) stopLocked() *link.Link {
+func (b *backend) stopLocked() *link.Link {
 	b.stopped = true
 	for _, t := range []*time.Timer{b.idle, b.stale} {
 		if t != nil {

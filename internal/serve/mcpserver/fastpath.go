@@ -20,11 +20,11 @@ import (
 	"ken/internal/untrusted"
 )
 
-// A lane carries the calls of a client on a stream past the SDK, which decodes
+// A fastPath carries the calls of a client on a stream past the SDK, which decodes
 // every message several times, each time into a buffer of 32 KB. Only plain
 // tools/call requests take it; whatever is unusual about a message leaves it to
 // the SDK, whose reader is fed with all the rest.
-type lane struct {
+type fastPath struct {
 	ep   *endpoint
 	rest *io.PipeWriter // to the SDK
 	ss   *mcp.ServerSession
@@ -48,39 +48,39 @@ type lane struct {
 // waits for itself.
 const maxFlights = 2 * maxRunning
 
-func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *lane, forSDK *mcp.IOTransport) {
+func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *fastPath, forSDK *mcp.IOTransport) {
 	r, w := io.Pipe()
-	l = &lane{ep: ep, rest: w, w: rw, next: make(chan func()), flights: map[string]context.CancelFunc{}}
+	l = &fastPath{ep: ep, rest: w, w: rw, next: make(chan func()), flights: map[string]context.CancelFunc{}}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l, &mcp.IOTransport{Reader: r, Writer: l, MaxLineLength: int(ep.s.cfg.MaxBody)}
 }
 
 // open begins to read, for a session of the SDK.
-func (l *lane) open(ss *mcp.ServerSession, r io.Reader) {
+func (l *fastPath) open(ss *mcp.ServerSession, r io.Reader) {
 	l.ss = ss
 	l.work.Go(func() { l.feed(r) })
 }
 
 // close ends all that is in the lane, and waits for it. The stream must be
 // closed before.
-func (l *lane) close() {
+func (l *fastPath) close() {
 	l.stop()
 	l.rest.CloseWithError(io.EOF)
 	l.work.Wait()
 }
 
 // Write writes one whole message.
-func (l *lane) Write(p []byte) (int, error) {
+func (l *fastPath) Write(p []byte) (int, error) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	return l.w.Write(p)
 }
 
 // Close is there for the SDK; the stream is closed by who opened it.
-func (l *lane) Close() error { return nil }
+func (l *fastPath) Close() error { return nil }
 
 // feed reads what the client says, line by line.
-func (l *lane) feed(r io.Reader) {
+func (l *fastPath) feed(r io.Reader) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var long []byte // the pieces of a line that is longer than the buffer
 	size, most := 0, int(l.ep.s.cfg.MaxBody)
@@ -113,7 +113,7 @@ func (l *lane) feed(r io.Reader) {
 
 // pass deals with a line, or hands it to the SDK. What is no message is
 // answered here: the SDK would end the session without a word.
-func (l *lane) pass(line []byte, size, most int) error {
+func (l *fastPath) pass(line []byte, size, most int) error {
 	if size > most {
 		l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message has %d bytes, and one may have %d", size, most))
 		return nil
@@ -141,7 +141,7 @@ func (l *lane) pass(line []byte, size, most int) error {
 }
 
 // refuse answers what has no id that could be told.
-func (l *lane) refuse(code int64, why string) {
+func (l *fastPath) refuse(code int64, why string) {
 	l.answer(json.RawMessage("null"), false, nil, &jsonrpc.Error{Code: code, Message: why})
 }
 
@@ -155,7 +155,7 @@ var (
 
 // take reports whether it has dealt with a line, which is the caller's again
 // when it returns.
-func (l *lane) take(line []byte) bool {
+func (l *fastPath) take(line []byte) bool {
 	switch {
 	case bytes.Contains(line, cancelMark):
 		return l.cancel(line)
@@ -214,7 +214,7 @@ func (l *lane) take(line []byte) bool {
 
 // begin runs a call beside the others: on the goroutine of one that has ended,
 // whose stack has grown to what a call needs, or else on its own.
-func (l *lane) begin(call func()) {
+func (l *fastPath) begin(call func()) {
 	select {
 	case l.next <- call:
 	default:
@@ -224,7 +224,7 @@ func (l *lane) begin(call func()) {
 
 // carry runs a call, and then those that come while it waits. Of several that
 // would wait only one does.
-func (l *lane) carry(call func()) {
+func (l *fastPath) carry(call func()) {
 	for {
 		call()
 		if !l.waits.CompareAndSwap(false, true) {
@@ -246,7 +246,7 @@ func plainID(id json.RawMessage) bool {
 
 // understood reports whether a request with this metadata needs nothing more
 // that the SDK checks, and whether it is of a protocol without sessions.
-func (l *lane) understood(meta mcp.Meta) (modern, ok bool) {
+func (l *fastPath) understood(meta mcp.Meta) (modern, ok bool) {
 	begun := l.ss.InitializeParams()
 	if begun == nil {
 		return false, false
@@ -272,7 +272,7 @@ func (l *lane) understood(meta mcp.Meta) (modern, ok bool) {
 }
 
 // cancel ends a call of the lane.
-func (l *lane) cancel(line []byte) bool {
+func (l *fastPath) cancel(line []byte) bool {
 	var m struct {
 		Method string `json:"method"`
 		Params struct {
@@ -292,7 +292,7 @@ func (l *lane) cancel(line []byte) bool {
 }
 
 // answer writes what came of a call.
-func (l *lane) answer(id json.RawMessage, modern bool, a *answer, err error) {
+func (l *fastPath) answer(id json.RawMessage, modern bool, a *answer, err error) {
 	b := make([]byte, 0, 1024)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)

@@ -10,10 +10,10 @@ import (
 	"ken/internal/store"
 )
 
-// A Fate is what is kept of a call that had a key and may have changed
+// A CallStatus is what is kept of a call that had a key and may have changed
 // something. One that neither runs nor has ended was running when its process
 // ended, or broke: whether it had its effect is unknown.
-type Fate struct {
+type CallStatus struct {
 	Effect string // as the records of the trail have it
 	Began  time.Time
 	Runs   bool // it still does, or its process is alive
@@ -26,14 +26,14 @@ type Fate struct {
 // settles is how long it may take that the end of a call is written.
 const settles = 2 * time.Second
 
-// Fate returns what is kept of an earlier call with the key of this one, which
+// CallStatus returns what is kept of an earlier call with the key of this one, which
 // needs no more than its principal, its session and its key. It is false where
 // nothing is: the call did not begin, changes nothing, or is forgotten by now.
 // Nothing is called or claimed.
-func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, error) {
+func (r *Runner) CallStatus(ctx context.Context, call capability.Call) (CallStatus, bool, error) {
 	key := r.effects.keyOf(ctx, call)
 	if key == "" || r.effects.store == nil {
-		return Fate{}, false, nil
+		return CallStatus{}, false, nil
 	}
 	c := &claim{key: store.Key("effect", effectScope(call, key))}
 	soon, cancel := context.WithTimeout(ctx, settles)
@@ -44,13 +44,13 @@ func (r *Runner) Fate(ctx context.Context, call capability.Call) (Fate, bool, er
 	}
 	item, ok, err := r.effects.store.Get(ctx, c.key)
 	if err != nil || !ok {
-		return Fate{}, false, err
+		return CallStatus{}, false, err
 	}
 	var e effect
 	if err := json.Unmarshal(item.Value, &e); err != nil {
-		return Fate{}, false, errors.New("record of the call cannot be read")
+		return CallStatus{}, false, errors.New("record of the call cannot be read")
 	}
-	f := Fate{Effect: e.ID, Began: e.Began, Ended: e.State == effectDone}
+	f := CallStatus{Effect: e.ID, Began: e.Began, Ended: e.State == effectDone}
 	switch e.State {
 	case effectDone:
 		f.Result, f.Err = e.outcome(nil)

@@ -45,19 +45,19 @@ func TestFate(t *testing.T) {
 		state, owner string
 		flies        bool // it has its place in this Runner
 		alive        map[string]string
-		want         Fate
+		want         CallStatus
 		none         bool
 	}{
-		"running here":         {state: effectRunning, flies: true, want: Fate{Runs: true}},
-		"running elsewhere":    {state: effectRunning, owner: other, alive: map[string]string{other: "p2"}, want: Fate{Runs: true}},
+		"running here":         {state: effectRunning, flies: true, want: CallStatus{Runs: true}},
+		"running elsewhere":    {state: effectRunning, owner: other, alive: map[string]string{other: "p2"}, want: CallStatus{Runs: true}},
 		"its process is gone":  {state: effectRunning, owner: other, alive: map[string]string{other: "dead"}},
 		"its lease is over":    {state: effectRunning, owner: other},
 		"asked for from here":  {state: effectRunning, owner: other, flies: true},
 		"not at it any more":   {state: effectRunning},
 		"broke off":            {state: effectUnknown},
 		"broke off, kept late": {state: effectUnknown, flies: true},
-		"ended":                {state: effectDone, want: Fate{Ended: true}},
-		"ended elsewhere":      {state: effectDone, owner: other, want: Fate{Ended: true}},
+		"ended":                {state: effectDone, want: CallStatus{Ended: true}},
+		"ended elsewhere":      {state: effectDone, owner: other, want: CallStatus{Ended: true}},
 		"nothing kept":         {none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,18 +84,18 @@ func TestFate(t *testing.T) {
 					}
 					defer r.effects.end(c)
 				}
-				got, ok, err := r.Fate(t.Context(), call)
+				got, ok, err := r.CallStatus(t.Context(), call)
 				if err != nil || ok == tt.none {
-					t.Fatalf("Fate() = %+v, %v, %v, want one: %v", got, ok, err, !tt.none)
+					t.Fatalf("CallStatus() = %+v, %v, %v, want one: %v", got, ok, err, !tt.none)
 				}
 				if tt.none {
 					return
 				}
 				if got.Runs != tt.want.Runs || got.Ended != tt.want.Ended || got.Effect != "e1" || got.Began.IsZero() {
-					t.Errorf("Fate() = %+v, want runs %v, ended %v", got, tt.want.Runs, tt.want.Ended)
+					t.Errorf("CallStatus() = %+v, want runs %v, ended %v", got, tt.want.Runs, tt.want.Ended)
 				}
 				if got.Ended != (got.Result.Handle == "r1") {
-					t.Errorf("Fate() = %+v, want a result where it has ended", got)
+					t.Errorf("CallStatus() = %+v, want a result where it has ended", got)
 				}
 			})
 		})
@@ -113,21 +113,21 @@ func TestFateOfACallHere(t *testing.T) {
 	}}
 	r := keyed(t, openStore(t), "k", x, nil)
 	call := callOf("write", `{"text":"a"}`)
-	if f, ok, err := r.Fate(t.Context(), call); ok || err != nil {
-		t.Fatalf("Fate() before the call = %+v, %v, %v, want nothing", f, ok, err)
+	if f, ok, err := r.CallStatus(t.Context(), call); ok || err != nil {
+		t.Fatalf("CallStatus() before the call = %+v, %v, %v, want nothing", f, ok, err)
 	}
 	ended := make(chan error, 1)
 	go func() { _, err := r.Invoke(t.Context(), call); ended <- err }()
 	<-begun
-	if f, ok, err := r.Fate(t.Context(), call); !ok || err != nil || !f.Runs || f.Ended || f.Effect == "" {
-		t.Errorf("Fate() of a call that runs = %+v, %v, %v, want that it runs", f, ok, err)
+	if f, ok, err := r.CallStatus(t.Context(), call); !ok || err != nil || !f.Runs || f.Ended || f.Effect == "" {
+		t.Errorf("CallStatus() of a call that runs = %+v, %v, %v, want that it runs", f, ok, err)
 	}
 	close(release)
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	f, ok, err := r.Fate(t.Context(), call)
+	f, ok, err := r.CallStatus(t.Context(), call)
 	if !ok || err != nil || f.Runs || !f.Ended || len(f.Result.Parts) != 1 || f.Result.Parts[0].Text != "paid" {
-		t.Errorf("Fate() of a call that has ended = %+v, %v, %v, want its result", f, ok, err)
+		t.Errorf("CallStatus() of a call that has ended = %+v, %v, %v, want its result", f, ok, err)
 	}
 }
