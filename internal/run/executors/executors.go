@@ -140,7 +140,8 @@ func newFiles(cfg Config) (*files.Executor, error) {
 	roots := cfg.Start.Policy
 	x, err := files.New(files.Config{
 		Workspace: cfg.Places.Workspace, Read: roots.ReadRoots, Write: roots.WriteRoots,
-		Own: cfg.Granter.Private.Closed(), OwnReadable: cfg.Granter.Private.Readable(),
+		Guards: func() executor.Guards { return grants.Guards(cfg.Rules()) },
+		Own:    cfg.Granter.Private.Closed(), OwnReadable: cfg.Granter.Private.Readable(),
 	})
 	if err != nil {
 		return nil, err

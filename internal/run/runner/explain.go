@@ -185,7 +185,7 @@ func (x *explainer) object(s *jsonschema.Schema, v any, path string) string {
 		if _, ok := m[name]; !ok {
 			want := ""
 			if p := s.Properties[name]; p != nil && p.Type != "" {
-				want = ", " + article(p.Type) + " " + p.Type
+				want = " (" + article(p.Type) + " " + p.Type + ")"
 			}
 			return fmt.Sprintf("argument %s/%s is missing%s", path, pointer(name), want)
 		}

@@ -19,7 +19,7 @@ func TestMissing(t *testing.T) {
 		{"array", "an array"}, {"integer", "an integer"}, {"object", "an object"}, {"string", "a string"}, {"number", "a number"}, {"boolean", "a boolean"},
 	} {
 		r := newRig(t, tool{schema: `{"type":"object","required":["files"],"properties":{"files":{"type":"` + tt.kind + `"}}}`, invoke: never(t)}, nil)
-		if _, err := r.Invoke(t.Context(), callOf("look", "{}")); err == nil || !strings.Contains(err.Error(), "argument /files is missing, "+tt.want) {
+		if _, err := r.Invoke(t.Context(), callOf("look", "{}")); err == nil || !strings.Contains(err.Error(), "argument /files is missing ("+tt.want) {
 			t.Errorf("Invoke({}) = %v, want that files is missing, %s", err, tt.want)
 		}
 	}
@@ -38,8 +38,8 @@ func TestValidate(t *testing.T) {
 		"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"},"v":{"type":"number"}}}}}`
 	tests := []struct{ args, want string }{
 		{`{"text":"ok-1","n":3,"kind":"a","list":[{"x":true}],"either":4,"tree":{"next":{"v":1.5}}}`, ""},
-		{``, "argument /text is missing, a string"},
-		{`{}`, "argument /text is missing, a string"},
+		{``, "argument /text is missing (a string)"},
+		{`{}`, "argument /text is missing (a string)"},
 		{`null`, "not a JSON object"},
 		{`["hunter2"]`, "not a JSON object"},
 		{`{"text":"hunter2"`, "not JSON, at byte"},

@@ -48,6 +48,11 @@ type Config struct {
 	// usual ones; empty means none.
 	Secrets []string
 
+	// Guards returns the rules' own lists. A search does not look into the files
+	// that hold secrets by them either. It is called for each search, so that a
+	// change of the rules counts for the next one. Nil adds none.
+	Guards func() executor.Guards
+
 	// Own are Ken's own files and folders, absolute: none of the tools reads,
 	// lists, searches or changes what is in them, whatever name leads there.
 	// OwnReadable are those in them that may be read and not changed.

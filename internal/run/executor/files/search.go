@@ -71,6 +71,7 @@ type search struct {
 	place     place
 	re        *regexp.Regexp
 	names     *Ignore // nil: every file
+	secret    func(rel string) bool
 	most      int
 	afterFile string
 	afterLine int
@@ -122,8 +123,21 @@ func (e *Executor) searchInput(call capability.Call) (*search, error) {
 	if err == nil {
 		err = s.place.admit("search", false)
 	}
-	s.about.Path = s.place.shown
+	s.about.Path, s.secret = s.place.shown, e.secretFiles(s.place.scope)
 	return s, err
+}
+
+// secretFiles returns a function that reports whether a file of a scope holds
+// secrets by its name: one of the usual names, or one of the rules in force.
+func (e *Executor) secretFiles(in *scope) func(rel string) bool {
+	ruled := func(string) bool { return false }
+	if e.cfg.Guards != nil {
+		ruled = e.cfg.Guards().Secret
+	}
+	return func(rel string) bool {
+		_, usual := e.secrets.Match(rel, false)
+		return usual || ruled(in.shown(rel))
+	}
 }
 
 func orDot(name string) string {
@@ -188,7 +202,7 @@ func (e *Executor) searchFile(s *search, dir *os.Root, rel string, d fs.DirEntry
 			return nil
 		}
 	}
-	if _, secret := e.secrets.Match(rel, false); secret && !named {
+	if !named && s.secret(rel) {
 		s.about.Secret++
 		return nil
 	}
