@@ -275,7 +275,7 @@ func TestConsentLines(t *testing.T) {
 	for _, l := range q.Lines {
 		names = append(names, l.Name)
 	}
-	if want := []string{"capability", "arguments", "why", "risk"}; !slices.Equal(names, want) {
+	if want := []string{"capability", "arguments", "folder", "why", "risk"}; !slices.Equal(names, want) {
 		t.Errorf("lines = %v, want %v", names, want)
 	}
 	if !slices.Contains(q.Lines, mcpserver.Line{Name: "capability", Text: "mcp:s/change"}) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,7 +125,7 @@ func TestLive(t *testing.T) {
 // and no trace of that is left.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
+		var out screen
 		p := &Progress{}
 		end := p.Begin(&out)
 		p.Observe(runner.Transition{State: runner.Executing})
@@ -142,14 +143,32 @@ func TestProgress(t *testing.T) {
 		if !strings.HasSuffix(out.String(), "\r\x1b[K") {
 			t.Errorf("%q is left on the screen", out.String())
 		}
-		shown := out.Len()
+		shown := len(out.String())
 		end = p.Begin(&out)
 		p.Hide() // output begins
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		end()
-		if out.Len() != shown {
+		if len(out.String()) != shown {
 			t.Errorf("%q is shown over the output of a call", out.String()[shown:])
 		}
 	})
+}
+
+// A screen is written and read at the same time.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }

@@ -98,7 +98,7 @@ func Of(extension *capability.Capability, members []*capability.Capability) (*Ma
 	for _, c := range members {
 		owner, ok := Owner(c)
 		if !ok || owner != extension.ID || !slices.Contains(folders(c), m.Place) || c.Trust != extension.Trust {
-			return nil, refuse(fmt.Errorf("%s of %s is no part of it", c.ID, c.Origin), "")
+			return nil, refuse(fmt.Errorf("%s of %s does not belong to this extension", c.ID, c.Origin), "")
 		}
 	}
 	slices.SortStableFunc(m.Actions, func(a, b *capability.Capability) int {

@@ -317,7 +317,7 @@ func postgresValues(values []any) ([][]byte, error) {
 		case []byte:
 			out[i] = []byte(`\x` + hex.EncodeToString(v))
 		default:
-			return nil, fmt.Errorf("parameter %d is of a kind that cannot be given", i+1)
+			return nil, fmt.Errorf("parameter %d has a type that cannot be sent to PostgreSQL", i+1)
 		}
 	}
 	return out, nil

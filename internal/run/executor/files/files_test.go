@@ -528,7 +528,7 @@ func TestSearchStops(t *testing.T) {
 			begun := time.Now()
 			_, err := e.Invoke(ctx, executortest.Call("tool:search_files", map[string]any{"regex": regex, "path": name}))
 			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 10*time.Second {
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > time.Minute {
 				t.Errorf("search for %s in %s: %v after %v, want the deadline", regex, name, err, time.Since(begun))
 			}
 		}

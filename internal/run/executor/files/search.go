@@ -235,7 +235,7 @@ func (e *Executor) searchFile(s *search, dir *os.Root, rel string, d fs.DirEntry
 
 // piece is how many bytes are searched at once. A pattern can take a microsecond
 // for each, and nothing stops it before their end.
-const piece = 64 << 10
+const piece = 16 << 10
 
 // matches reports whether the pattern is in a line or some lines. It ends with
 // the call.
@@ -260,7 +260,7 @@ type runes struct {
 }
 
 func (r *runes) ReadRune() (rune, int, error) {
-	if r.n++; r.n%4096 == 0 && r.ctx.Err() != nil {
+	if r.n++; r.n%512 == 0 && r.ctx.Err() != nil {
 		r.err = r.ctx.Err()
 		return 0, 0, io.EOF
 	}
