@@ -170,22 +170,3 @@ func TestBadServersAreSeen(t *testing.T) {
 		}
 	}
 }
-
-// watched opens an App and watches it, like a daemon does.
-func watched(t *testing.T, cfg Config) *App {
-	t.Helper()
-	a := open(t, cfg)
-	done := make(chan error, 1)
-	ctx := t.Context() // over before the cleanup of open
-	go func() { done <- a.Watch(ctx) }()
-	t.Cleanup(func() {
-		if err := <-done; err != nil {
-			t.Errorf("Watch() = %v", err)
-		}
-		list, err := filepath.Glob(filepath.Join(statusDir(a.Places), "*"))
-		if err != nil || len(list) > 0 {
-			t.Errorf("after Watch there are notes: %v, %v", list, err)
-		}
-	})
-	return a
-}

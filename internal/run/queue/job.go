@@ -87,7 +87,7 @@ func (j *Job) Key() string { return "job:" + j.ID + ":" + strconv.Itoa(j.Attempt
 // Who names the principal of a job, which limits go by.
 func (j *Job) Who() string { return j.Call.Principal.Tenant + "\x00" + j.Call.Principal.ID }
 
-// Priorities are from -MaxPriority to MaxPriority.
+// MaxPriority is the highest priority of a job; the lowest is -MaxPriority.
 const MaxPriority = 100
 
 // check says what is wrong with a job that is to be added.
