@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -119,9 +120,6 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 			return d.refresh(ctx, old, &t.Question)
 		}
 	}
-	if err := d.checkRoom(ctx, call); err != nil {
-		return Ticket{}, err
-	}
 	var b store.Batch
 	b.At(markKey(subject), mark.Version) // no answer has come meanwhile
 	if t.Voided, err = d.void(ctx, &b, &t.Question, subject); err != nil {
@@ -135,7 +133,7 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	if err := d.room(ctx, &b, &t, subject, len(data)); err != nil {
+	if err := d.checkRoom(ctx, call, len(data)); err != nil {
 		return Ticket{}, err
 	}
 	keep := t.Expires.Sub(t.Asked) + d.times().Retain
@@ -146,54 +144,13 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	b.Absent(ticketKey(t.ID))
 	b.PutFor(ticketKey(t.ID), data, keep)
 	b.PutFor(open, []byte(t.ID), keep)
-	b.PutFor(waitingKey(call.Principal, t.ID), []byte(present), t.Expires.Sub(t.Asked))
+	b.PutFor(waitingKey(call.Principal, t.ID), strconv.AppendInt(nil, int64(len(data)), 10), t.Expires.Sub(t.Asked))
 	t.version, err = d.store.Apply(ctx, &b)
 	if err != nil {
 		return Ticket{}, err
 	}
 	t.Offers = offers(&t.Question, d.times())
 	return t, nil
-}
-
-// defaultPending is how many requests of one principal may wait by default.
-const defaultPending = 100
-
-// checkRoom denies a request of a principal for whom too many wait already: a
-// person could not read them. Several that are made at the same moment may all
-// pass.
-func (d *Desk) checkRoom(ctx context.Context, call *capability.Call) error {
-	most := defaultPending
-	if d.conf.Pending != nil {
-		most = cmp.Or(d.conf.Pending(), defaultPending)
-	}
-	prefix := waitingKey(call.Principal, "")
-	var ids []string
-	for item, err := range d.scan(ctx, prefix, 0) {
-		if err != nil {
-			return err
-		}
-		ids = append(ids, strings.TrimPrefix(item.Key, prefix))
-	}
-	if len(ids) < most {
-		return nil
-	}
-	waiting := 0
-	for _, id := range ids { // some may be over by the desk's own clock
-		switch t, err := d.Get(ctx, id); {
-		case err == nil && t.State == Pending:
-			waiting++
-		case err != nil && !errors.Is(err, ErrNoTicket):
-			return err
-		}
-	}
-	if waiting < most {
-		return nil
-	}
-	return &capability.Error{
-		Kind: capability.Denied, Op: "request approval of", Target: string(call.Target), Rule: "approval.pending",
-		Err: fmt.Errorf("%d approval requests of %s wait for an answer already", waiting, call.Principal.ID),
-		Fix: "answer them (ken approve list), or deny all of them (ken approve deny --all)",
-	}
 }
 
 // refresh brings an open ticket up to date where the rules want the consent for

@@ -1,58 +1,67 @@
 package approval
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"ken/capability"
-	"ken/internal/store"
 )
 
-// What may wait of one principal for one capability. A model asks as often as it
-// likes, in sessions of any name; a person could not find the requests that
-// matter, and each is kept for months.
 const (
-	mostPending      = 256
-	mostPendingBytes = 16 << 20
+	defaultPending   = 100      // requests of one principal that may wait
+	mostPendingBytes = 16 << 20 // of all of them; each is kept for months
 )
 
-// room returns an error if too many questions of a subject wait already for one
-// more of this size. It adds to the batch that what points to expired ones is
-// forgotten.
-func (d *Desk) room(ctx context.Context, b *store.Batch, t *Ticket, subject string, size int) error {
-	last, err := d.latest(ctx)
-	if err != nil {
-		return err
+// checkRoom denies a request of size bytes if too many requests of its principal
+// wait already. A model asks as often as it likes, in sessions of any name; a
+// person could not find the requests that matter. Several requests that are made
+// at the same moment may all pass.
+func (d *Desk) checkRoom(ctx context.Context, call *capability.Call, size int) error {
+	most := defaultPending
+	if d.conf.Pending != nil {
+		most = cmp.Or(d.conf.Pending(), defaultPending)
 	}
-	now, n, expired := d.now(), 0, 0
-	for pointer, err := range d.scan(ctx, openPrefix+subject+"/", 0) {
+	prefix := waitingKey(call.Principal, "")
+	sizes := map[string]int{} // of the requests that wait, by id
+	bytes := size
+	for item, err := range d.scan(ctx, prefix, 0) {
 		if err != nil {
 			return err
 		}
-		item, there, err := d.read(ctx, ticketKey(string(pointer.Value)))
+		n, err := strconv.Atoi(string(item.Value))
 		if err != nil {
-			return err
+			return fmt.Errorf("size of the approval request %s: %w", item.Key, err)
 		}
-		if !there {
-			continue
-		}
-		old, err := decodeTicket(string(pointer.Value), item)
-		if err == nil && old.stateAt(now, last) == Expired {
-			if pointer.Key != openKey(t) && expired < mostPending {
-				expired++
-				b.At(pointer.Key, pointer.Version)
-				b.Delete(pointer.Key)
-			}
-			continue
-		}
-		n, size = n+1, size+len(item.Value)
+		sizes[strings.TrimPrefix(item.Key, prefix)] = n
+		bytes += n
 	}
-	if n < mostPending && size <= mostPendingBytes {
+	if len(sizes) < most && bytes <= mostPendingBytes {
 		return nil
 	}
+	waiting := 0
+	for id, n := range sizes { // some may be over by the desk's own clock
+		switch t, err := d.Get(ctx, id); {
+		case err == nil && t.State == Pending:
+			waiting++
+		case err == nil || errors.Is(err, ErrNoTicket):
+			bytes -= n
+		default:
+			return err
+		}
+	}
+	if waiting < most && bytes <= mostPendingBytes {
+		return nil
+	}
+	why := fmt.Errorf("%d approval requests of %s wait for an answer already", waiting, call.Principal.ID)
+	if waiting < most {
+		why = fmt.Errorf("%w, and they and this one are larger than %d MiB", why, mostPendingBytes>>20)
+	}
 	return &capability.Error{
-		Kind: capability.Unavailable, Op: "request approval of", Target: string(t.Question.Call.Target), Rule: "approval.wait",
-		Err: fmt.Errorf("%d requests for it wait for an answer; no more than %d do, with %d MiB in all", n, mostPending, mostPendingBytes>>20),
-		Fix: "answer them (ken approve list), or wait until they end (approval.wait)",
+		Kind: capability.Denied, Op: "request approval of", Target: string(call.Target), Rule: "approval.pending", Err: why,
+		Fix: "answer them (ken approve list), or deny all of them (ken approve deny --all)",
 	}
 }
