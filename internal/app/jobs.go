@@ -39,7 +39,7 @@ func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 	case err != nil:
 		return queue.Job{}, err
 	case target.Disabled != "":
-		return queue.Job{}, &capability.Error{Kind: capability.Unavailable, Op: "add job for", Target: string(call.Target), Err: errors.New(target.Disabled), Fix: target.Mend}
+		return queue.Job{}, &capability.Error{Kind: capability.Unavailable, Op: "add job for", Target: string(call.Target), Err: errors.New(target.Disabled), Fix: target.Fix}
 	}
 	j.Call.Target, j.Folder = target.Capability.ID, a.Places.Workspace
 	j.Group = cmp.Or(target.Extension, target.Capability.Origin.Source)

@@ -12,7 +12,7 @@ import (
 	second "ken/internal/know/reader"
 )
 
-var update = flag.Bool("update", false, "write starter.vectors of package vectors anew")
+var update = flag.Bool("update", false, "write starter.vectors of package vectors again")
 
 // openReader opens Ken with the second reader over what comes with it.
 func openReader(t *testing.T) *App {

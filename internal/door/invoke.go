@@ -83,7 +83,7 @@ func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
 		return detail.Schema, err
 	}
 	if d.cfg.Switches != nil {
-		r.Disabled, r.Mend = d.cfg.Switches.Off(e.Capability)
+		r.Disabled, r.Fix = d.cfg.Switches.Off(e.Capability)
 	}
 	return r, nil
 }

@@ -89,7 +89,7 @@ func (d *Door) rules() *policy.Rules {
 func (d *Door) known(e *Entry) policy.Capability {
 	c := policy.Of(e.Capability)
 	if d.cfg.Switches != nil {
-		c.Disabled, c.Mend = d.cfg.Switches.Off(e.Capability)
+		c.Disabled, c.Fix = d.cfg.Switches.Off(e.Capability)
 	}
 	return c
 }

@@ -57,7 +57,7 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	case c.ID == "":
 		d = refuse(stageExists, "no-capability", "No capability is named", "Call discover_capabilities to find one", "")
 	case c.Disabled != "":
-		d = refuse(stageEnabled, "disabled", c.Disabled, c.Mend, "ken extension enable")
+		d = refuse(stageEnabled, "disabled", c.Disabled, c.Fix, "ken extension enable")
 	case !c.Class.known():
 		d = refuse(stageExists, "unknown-effect", "The effects of this capability are unknown", "", "the executor's effect class")
 	case c.Declared.unknown != "":

@@ -32,8 +32,8 @@ type Capability struct {
 	Claim string
 
 	// Disabled, when not empty, says why it is switched off, as an extension
-	// is that has not been reviewed; Mend says what to do.
-	Disabled, Mend string
+	// is that has not been reviewed; Fix says what to do.
+	Disabled, Fix string
 }
 
 // Of returns what the rules may know of c. A name is believed only of a

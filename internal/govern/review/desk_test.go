@@ -33,7 +33,7 @@ func TestCourse(t *testing.T) {
 		t.Errorf("Status = %+v, want new", st)
 	}
 	const sentence = "extension tools.git is off: it has not been reviewed; ken extension review tools.git shows what it asks for, ken extension enable tools.git switches it on"
-	if got := st.Why + "; " + st.Mend; got != sentence {
+	if got := st.Why + "; " + st.Fix; got != sentence {
 		t.Errorf("reason = %q, want %q", got, sentence)
 	}
 	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "has not been reviewed", "ken extension review tools.git")

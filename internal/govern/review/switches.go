@@ -121,7 +121,7 @@ func (s *Switches) State(m *Manifest) State {
 
 // Off says why a capability may not be used and what to do; an empty reason
 // means that it needs no review or that its extension is on. They are what
-// policy and runner call Disabled and Mend. The book must be made from the
+// policy and runner call Disabled and Fix. The book must be made from the
 // catalog that c is of.
 func (s *Switches) Off(b *Book, c *capability.Capability) (why, mend string) {
 	m, ok := b.Of(c)
@@ -193,7 +193,7 @@ func (s *Switches) refusal(b *Book, c *capability.Capability) error {
 type Status struct {
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`  // empty when enabled
-	Mend  string `json:"mend,omitempty"` // what to do about it
+	Fix   string `json:"mend,omitempty"` // what to do about it
 
 	// Shown is what Enable needs when a person agrees to what is shown now.
 	Shown Shown `json:"shown"`
@@ -213,7 +213,7 @@ func (d *Desk) Status(ctx context.Context, tenant string, m *Manifest) (Status, 
 	s := d.Switches(ctx, tenant)
 	st := Status{State: s.State(m), Shown: Shown{Digest: m.Digest}}
 	if st.State != Enabled {
-		st.Why, st.Mend = s.reason(m, st.State)
+		st.Why, st.Fix = s.reason(m, st.State)
 	}
 	if s.err != nil {
 		return st, s.err

@@ -117,7 +117,7 @@ func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Boo
 			}
 			res := runner.Resolved{Capability: c, Extension: "ext"}
 			if off != nil && off.Load() {
-				res.Disabled, res.Mend = "extension ext is disabled", "ken extension enable ext"
+				res.Disabled, res.Fix = "extension ext is disabled", "ken extension enable ext"
 			}
 			return res, nil
 		},

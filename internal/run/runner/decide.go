@@ -66,7 +66,7 @@ func (r *Runner) requestOf(ctx context.Context, call capability.Call, t target, 
 	if facts.Required != (policy.Permissions{}) {
 		c.Required = facts.Required
 	}
-	c.Disabled, c.Mend = t.Disabled, t.Mend
+	c.Disabled, c.Fix = t.Disabled, t.Fix
 	return policy.Request{
 		Principal: call.Principal, Capability: c, Action: call.Action, Facts: facts.Arguments,
 		Intent: call.Intent, Mode: call.Mode, Origin: call.Origin, Session: call.Session,

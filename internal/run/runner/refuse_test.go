@@ -60,7 +60,7 @@ func TestT09OneResult(t *testing.T) {
 			inner := c.Resolve
 			c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
 				out, err := inner(ctx, call)
-				out.Disabled, out.Mend = "not reviewed", "ken extension review ext"
+				out.Disabled, out.Fix = "not reviewed", "ken extension review ext"
 				return out, err
 			}
 		}},

@@ -31,9 +31,9 @@ type Resolved struct {
 	// (see [Schemer]) and then to Capability.Parameters.
 	Schema func(context.Context) (json.RawMessage, error)
 
-	// Disabled, when not empty, says why it is switched off, and Mend what to
+	// Disabled, when not empty, says why it is switched off, and Fix what to
 	// do.
-	Disabled, Mend string
+	Disabled, Fix string
 }
 
 // A Log is the audit trail; *[audit.Log] is one.

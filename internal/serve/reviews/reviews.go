@@ -68,7 +68,7 @@ func (l List) extensions(ctx context.Context) ([]catalogapi.Review, error) {
 	var out []catalogapi.Review
 	for _, x := range list {
 		one := catalogapi.Review{
-			Name: x.Manifest.ID, Kind: "extension", State: string(x.Status.State), Why: x.Status.Why, Fix: x.Status.Mend,
+			Name: x.Manifest.ID, Kind: "extension", State: string(x.Status.State), Why: x.Status.Why, Fix: x.Status.Fix,
 			Pending: x.Status.State == review.Unreviewed || x.Status.State == review.Differs, Digest: x.Manifest.Digest,
 		}
 		if times[one.Name] > 1 {
