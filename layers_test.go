@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -62,6 +62,7 @@ var layers = []layer{
 	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
+	{"internal/secret/detect", ""},
 	{"internal/schema", "capability"},
 	{"internal/store", ""},
 	{"internal/store/storetest", "internal/store"},

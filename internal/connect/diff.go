@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"ken/internal/secret/detect"
 	"ken/internal/untrusted"
 )
 
@@ -56,7 +57,7 @@ func newDiffer(f Change) *differ {
 	if last := d.starts[len(d.starts)-1]; last < len(f.Before) {
 		d.starts = append(d.starts, len(f.Before))
 	}
-	for _, m := range f.client.format.hide(f.Before, mayHide) {
+	for _, m := range f.client.format.hide(f.Before, detect.Hides) {
 		m.text = `"` + mask + strings.Repeat("\n", bytes.Count(f.Before[m.start:m.end], []byte{'\n'})) + `"`
 		d.masks = append(d.masks, m)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"ken/internal/secret"
+	"ken/internal/secret/detect"
 	"ken/internal/untrusted"
 )
 
@@ -181,9 +182,9 @@ func (t *translator) named(name, fallback, v string) string {
 			want.WriteString(refMark + p.text)
 			continue
 		case len(pieces) == 1:
-			out.WriteString(seek(name, p.text, seal))
+			out.WriteString(detect.Replace(name, p.text, seal))
 		default:
-			out.WriteString(seek("", p.text, seal))
+			out.WriteString(detect.Replace("", p.text, seal))
 		}
 		want.WriteString(p.text)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"ken/internal/secret/detect"
 	"ken/internal/untrusted"
 )
 
@@ -102,7 +103,7 @@ func (c *refs) reference(whole, inner string) (p piece, why string) {
 	}
 	if m := reDefault().FindStringSubmatch(inner); m != nil {
 		switch {
-		case !mayHide(m[1], m[2]):
+		case !detect.Hides(m[1], m[2]):
 			return piece{"${" + m[1] + ":-" + m[2] + "}", true}, ""
 		case c.getenv(m[1]) != "":
 			return piece{"${" + m[1] + "}", true}, ""

@@ -16,6 +16,7 @@ import (
 	"ken/internal/connect"
 	"ken/internal/govern/pin"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/secret/detect"
 	"ken/internal/wholefile"
 )
 
@@ -58,7 +59,7 @@ const minSecret = 12
 func (s *Servers) hold(list []mcpgateway.Server) {
 	var fresh []string
 	look := func(name, value string) {
-		connect.Secrets(name, value, func(secret string) {
+		detect.Each(name, value, func(secret string) {
 			if !s.known[secret] && len(secret) >= minSecret {
 				s.known[secret] = true
 				fresh = append(fresh, secret)

@@ -8,6 +8,7 @@ import (
 	"ken/internal/connect"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
+	"ken/internal/secret/detect"
 )
 
 // definition is the part of a server's definition that a person accepts: all
@@ -73,9 +74,9 @@ func canonical(key audit.Key, s connect.Server) pin.Tool {
 // what is loaded, so all are pinned except tokens.
 func (r redactor) variable(name, value string) string {
 	switch {
-	case connect.Rotates(name, value):
+	case detect.Rotates(name, value):
 		return secretValue
-	case connect.NamesSecret(name) && len(value) >= minSecret && !refers(value):
+	case detect.NamesSecret(name) && len(value) >= minSecret && !refers(value):
 		return r.hidden(name, value) // it looks like a path or a command, and may be a secret all the same
 	}
 	return r.shown(name, value)
@@ -87,7 +88,7 @@ const minSecret = 6
 // header returns the value of a header. A secret in it cannot start anything,
 // and goes to the address that is pinned.
 func (r redactor) header(name, value string) string {
-	if connect.Hides(name, value) && !refers(value) {
+	if detect.Hides(name, value) && !refers(value) {
 		return secretValue
 	}
 	return r.shown(name, value)
@@ -95,7 +96,7 @@ func (r redactor) header(name, value string) string {
 
 // shown returns a value, or a digest if the value contains a secret.
 func (r redactor) shown(name, value string) string {
-	if !connect.Hides(name, value) {
+	if !detect.Hides(name, value) {
 		return value
 	}
 	return r.hidden(name, value)
@@ -110,10 +111,10 @@ func (r redactor) hidden(name, value string) string {
 func (r redactor) address(text string) string {
 	u, err := url.Parse(text)
 	var path []string
-	secret := connect.Hides("", text)
+	secret := detect.Hides("", text)
 	if err == nil {
 		for _, part := range strings.Split(u.Path, "/") {
-			if connect.Hides("", part) {
+			if detect.Hides("", part) {
 				part, secret = "…", true
 			}
 			path = append(path, part)

@@ -1,4 +1,6 @@
-package connect
+// Package detect finds secrets that stand as plain text in definitions, by their
+// names and their forms.
+package detect
 
 import (
 	"math"
@@ -127,17 +129,13 @@ func pathLike(value string) bool {
 		len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/')
 }
 
-// Hides reports whether a value must not be shown: it may be a secret, or a text
-// with one in it.
-func Hides(name, value string) bool { return mayHide(name, value) }
-
-// Secrets calls found for each secret in a value of a definition. References to
+// Each calls found for each secret in a value of a definition. References to
 // variables and sealed secrets are none.
-func Secrets(name, value string, found func(secret string)) {
+func Each(name, value string, found func(secret string)) {
 	if onlyRef().MatchString(value) {
 		return
 	}
-	seek(name, value, func(_, secret string) string {
+	Replace(name, value, func(_, secret string) string {
 		if !strings.Contains(secret, "${") {
 			found(secret)
 		}
@@ -171,24 +169,24 @@ func namingWords() []string {
 	}
 }
 
-// mayHide says whether a value of a file is hidden when the file is shown:
-// every text that is a secret or has one in it.
-func mayHide(name, value string) bool {
+// Hides reports whether a value must not be shown: it may be a secret, or a text
+// with one in it.
+func Hides(name, value string) bool {
 	if onlyRef().MatchString(value) {
 		_, other, is := strings.Cut(value, ":-") // what it is where the name stands for nothing
-		return is && mayHide(name, strings.TrimSuffix(other, "}"))
+		return is && Hides(name, strings.TrimSuffix(other, "}"))
 	}
 	if secretByName(name, value) || secretByShape(value) {
 		return true
 	}
 	hidden := false
-	seek(name, value, func(string, string) string { hidden = true; return "" })
+	Replace(name, value, func(string, string) string { hidden = true; return "" })
 	return hidden
 }
 
-// seek returns the value with each secret in it replaced by what seal returns for
+// Replace returns the value with each secret in it replaced by what seal returns for
 // it. seal gets the name of each.
-func seek(name, value string, seal func(key, secret string) string) string {
+func Replace(name, value string, seal func(key, secret string) string) string {
 	if name != "" && scheme().MatchString(value) && (secretByName(name, value) || strongWords().MatchString(words(name))) {
 		m := scheme().FindStringSubmatch(value)
 		return m[1] + seal(name, m[2])
@@ -200,7 +198,7 @@ func seek(name, value string, seal func(key, secret string) string) string {
 		return seekURL(name, value, seal)
 	}
 	if m := headerLine().FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
-		return m[1] + m[2] + seek(m[1], m[3], seal)
+		return m[1] + m[2] + Replace(m[1], m[3], seal)
 	}
 	if m := assignment().FindStringSubmatch(value); m != nil && (secretByName(m[1], m[3]) || secretByShape(m[3])) {
 		return m[1] + m[2] + seal(strings.TrimLeft(m[1], "-"), m[3])
