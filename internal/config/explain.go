@@ -26,7 +26,7 @@ const fromDefault = "default"
 func (c Config) Settings() []Setting {
 	var out []Setting
 	for _, s := range settings() {
-		out = append(out, Setting{Key: s.name, Value: yamledit.Flow(s.show(&c)), Origin: c.origin(s), Doc: s.doc})
+		out = append(out, Setting{Key: s.name, Value: yamledit.Flow(shown(s, &c)), Origin: c.origin(s), Doc: s.doc})
 	}
 	return out
 }
@@ -50,7 +50,7 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		v, err := yamldoc.ParseValue([]byte(yamledit.Flow(s.show(&c))), limits())
+		v, err := yamldoc.ParseValue([]byte(yamledit.Flow(shown(s, &c))), limits())
 		for _, name := range below {
 			m, isMap := v.Any.(*yamldoc.Map)
 			if !isMap {
@@ -66,7 +66,7 @@ func (c Config) Explain(key string) (value, origin string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return yamledit.Flow(s.show(&c)), c.origin(s), nil
+	return yamledit.Flow(shown(s, &c)), c.origin(s), nil
 }
 
 func (c Config) origin(s setting[Config]) string {

@@ -56,7 +56,7 @@ func (c *Config) narrow(l layer, r *reading) {
 		default:
 			r.fault(spot{s.name, line}, "widens", "remove it, or put it into "+r.ownFile,
 				"a project's file may narrow but not widen: %s is %s here and %s without it",
-				s.name, brief(s.show(&l.cfg)), brief(s.show(&user)))
+				s.name, brief(shown(s, &l.cfg)), brief(shown(s, &user)))
 		}
 	}
 	c.fill()

@@ -214,7 +214,7 @@ func (s *Server) show() *yamldoc.Map {
 				continue
 			}
 		}
-		if v == "" || v == false || v == "0s" || v == 0 {
+		if v == "" || v == false || v == "0s" || v == 0 || v == int64(0) {
 			continue
 		}
 		m.Fields = append(m.Fields, yamldoc.Field{Key: e.name, Value: yamldoc.Value{Any: v}})

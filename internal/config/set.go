@@ -178,15 +178,6 @@ func changed(file string, data []byte, key, value string) ([]byte, error) {
 	return after, nil
 }
 
-// Shown returns a value that was typed for a key as it may be shown: an
-// address without its password.
-func Shown(key, value string) string {
-	if key != storeKey {
-		return value
-	}
-	return withoutPassword(strings.Trim(value, `"'`))
-}
-
 // asked reads what is to be set, and judges it on its own: a fault in it has
 // no line in any file.
 func asked(key, value string) (path []string, v yamldoc.Value, err error) {
