@@ -122,6 +122,9 @@ var layers = []layer{
 	{"internal/run/childmode", "internal/run/executor/db internal/run/sandbox"},
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
+	// What people add to it.
+	{"internal/add", words + ground + "internal/know/... internal/govern/policy internal/run/sandbox"},
+
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
 

@@ -34,6 +34,16 @@ func startAPI(ts *testscript.TestScript, neg bool, args []string) {
 func serveAPI(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	switch {
+	case strings.HasSuffix(r.URL.Path, "/openapi.json"):
+		// As frameworks serve it: without an address of its own.
+		extra := ""
+		if r.URL.Query().Get("v") == "2" {
+			extra = `,"/cats": {"get": {"operationId": "listCats", "responses": {}}}`
+		}
+		fmt.Fprintf(w, `{"openapi": "3.1.0", "info": {"title": "Framework Thing", "version": "1"}, "servers": [{"url": "/base"}],
+			"paths": {"/dogs/{id}": {"get": {"operationId": "getDog", "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}], "responses": {}}}%s}}`, extra)
+	case strings.HasSuffix(r.URL.Path, "/page.html"):
+		fmt.Fprint(w, "<html><title>Not found</title></html>")
 	case strings.HasSuffix(r.URL.Path, "/token"):
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"access_token":"fetched-4711-token","expires_in":3600}`)

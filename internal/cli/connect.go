@@ -100,7 +100,7 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 		}
 		return nil
 	}
-	if ok, err := c.agree(ctx, yes); err != nil || !ok {
+	if ok, err := c.agree(ctx, yes, "Change it so?"); err != nil || !ok {
 		return err
 	}
 	written = true
@@ -172,14 +172,14 @@ func (c *connectCommand) printPlan(p *connect.Plan) {
 
 // agree asks for confirmation on a terminal. Without a terminal, only --yes
 // changes anything.
-func (c *connectCommand) agree(ctx context.Context, yes bool) (bool, error) {
+func (c *environment) agree(ctx context.Context, yes bool, question string) (bool, error) {
 	switch {
 	case yes:
 		return true, nil
 	case !c.interactive():
 		return false, usageError{errors.New("nothing was changed; pass --yes to make this change, or --dry-run to only see it")}
 	}
-	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Change it so?"))
+	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, question))
 	line, err := readLine(ctx, c.in)
 	if err != nil {
 		return false, err

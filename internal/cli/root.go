@@ -50,7 +50,7 @@ func newRoot(c *environment) *cobra.Command {
 		return cmd.Help()
 	}
 	root.AddCommand(
-		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newPolicy(c), newSecret(c), newToken(c),
+		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newAdd(c), newRemove(c), newPolicy(c), newSecret(c), newToken(c),
 		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c),
 	)
 	root.AddCommand(newJobs(c)...)

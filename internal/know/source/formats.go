@@ -24,6 +24,7 @@ func formats() []format.Format {
 		lists.ExtensionListFormat(),
 		lists.PresetFormat(),
 		catalogfile.JSONLFormat(),
+		openapi.FolderFormat(),
 		openapi.Format(),
 		catalogfile.MCPListFormat(),
 	}

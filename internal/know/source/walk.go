@@ -340,6 +340,13 @@ func (t *Tree) head(p string) ([]byte, error) {
 // unit, not the program: parsers are the part that strangers' files reach.
 func (t *Tree) readUnitLocked(ctx context.Context, p, name string) (u *format.Unit) {
 	u = &format.Unit{Context: ctx, Root: t.root, Path: p, Format: name, Source: t.cfg.Name, Trust: t.cfg.Trust}
+	u.Parse = func(name, p string, data []byte) *format.Unit {
+		part := &format.Unit{Context: ctx, Root: t.root, Path: p, Format: name, Source: t.cfg.Name, Trust: t.cfg.Trust, Data: data}
+		if f := t.formatNamed(name); f != nil {
+			t.cfg.Cache.Parse(*f, part)
+		}
+		return part
+	}
 	i := slices.IndexFunc(t.formats, func(f format.Format) bool { return f.Name == name })
 	if i < 0 {
 		return u

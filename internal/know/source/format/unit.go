@@ -24,6 +24,10 @@ type Unit struct {
 	Trust   capability.Trust
 	Data    []byte // the file, where the unit is a file
 
+	// Parse reads a file of the unit, whose bytes are data, by another format. The
+	// result is a unit of its own; nothing of it is in this one.
+	Parse func(format, p string, data []byte) *Unit
+
 	// BodyLine is the line of the file on which the body begins, where the
 	// body is a part of the file that Origin names; else 0.
 	BodyLine int

@@ -154,6 +154,9 @@ func effectsOf(method string) capability.Effects {
 	return e
 }
 
+// noAddress is why an operation cannot be called that has no server.
+const noAddress = "the API description names no http address for it"
+
 // server returns the address of an operation, by the first server that is named
 // nearest to it, and, where that is no address, why it cannot be called.
 func (d *apiDoc) server(call apiCall) (address, why string) {
@@ -182,5 +185,5 @@ func (d *apiDoc) server(call apiCall) (address, why string) {
 		d.reported["no-server"] = true
 		d.u.Warn("no-server", d.u.Path, max(d.get(d.top, "servers").Line, d.top.Line), "the API names no http address for some operations; they cannot be called: "+jsonscan.Shorten(base), "add servers: [{url: https://…}]")
 	}
-	return address, "the API description names no http address for it"
+	return address, noAddress
 }

@@ -192,3 +192,20 @@ func plainFetchError(err error) error {
 	}
 	return err
 }
+
+// Fetch reads the content of an address once, as a [Remote] does: over https, or
+// http on this machine, from public addresses only, and with a limit. shown is
+// the address without what may be secret in it.
+func Fetch(ctx context.Context, address string) (data []byte, shown string, err error) {
+	r, err := New(Config{URL: address})
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := r.fetch(ctx, nil)
+	if err != nil {
+		refused := r.refusal(err)
+		refused.Op = "fetch"
+		return nil, r.shown, refused
+	}
+	return got.data, r.shown, nil
+}
