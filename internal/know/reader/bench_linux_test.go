@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkEncode reads a message of 16 tokens and a description of 107. It
+// BenchmarkEncode reads messages of 15 and 35 tokens and a description of 107. It
 // reports the time of the processor: that of the clock depends on what else the
 // machine does.
 func BenchmarkEncode(b *testing.B) {
 	message := "send an email to the team about the release that we did today"
+	long := message + ", attach the list of changes as a table, and ask everyone to reply with comments before Friday noon"
 	document := "gmail send message. " + strings.Repeat("Sends an e-mail message to recipients with options. ", 8)
 	for _, m := range supported(b) {
-		for name, text := range map[string]string{"message": message, "document": document} {
+		for name, text := range map[string]string{"message": message, "long": long, "document": document} {
 			b.Run(m.Kernels()+"/"+name, func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()

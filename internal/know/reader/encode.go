@@ -2,6 +2,8 @@ package reader
 
 import (
 	"math"
+	"slices"
+	"unsafe"
 
 	"ken/internal/know/embed"
 )
@@ -46,7 +48,7 @@ func (m *Model) newState() *state {
 		x:      make([]float32, rows*m.dims),
 		wide:   make([]float32, rows*max(3*m.dims, m.inner)),
 		y:      make([]float32, rows*m.dims),
-		scores: make([]float32, rows+4),
+		scores: make([]float32, rows+8),
 		packed: make([]byte, 2*rows*max(m.dims, m.inner)),
 		scale:  make([]float32, rows),
 		sum:    make([]float32, m.dims),
@@ -76,13 +78,13 @@ func (m *Model) encode(s *state) {
 		m.linear(s, &l.qkv, s.x, wide, rows)
 		m.attend(s, wide, n, rows)
 		m.linear(s, &l.attended, s.y, s.wide[:rows*m.dims], rows)
-		l.attentionNorm.add(s.x[:n*m.dims], s.wide, m.dims)
+		m.add(s.x[:n*m.dims], s.wide, &l.attentionNorm)
 
 		wide = s.wide[:rows*m.inner]
 		m.linear(s, &l.up, s.x, wide, rows)
 		m.kernels.gelu(&wide[0], n*m.inner, &m.geluTable[0])
 		m.linear(s, &l.down, wide, s.y, rows)
-		l.norm.add(s.x[:n*m.dims], s.y, m.dims)
+		m.add(s.x[:n*m.dims], s.y, &l.norm)
 	}
 	m.pool(s, n)
 }
@@ -139,37 +141,23 @@ func (m *Model) attend(s *state, wide []float32, n, rows int) {
 		for t := range n {
 			q := &wide[t*step+head]
 			m.kernels.scores(q, &wide[m.dims+head], 4*step, rows, &s.scores[0])
-			share := m.kernels.shares(s.scores, n)
-			out := s.y[t*m.dims+head:][:headSize]
-			m.kernels.mix(&s.scores[0], &wide[2*m.dims+head], 4*step, n, &out[0])
-			for i := range out {
-				out[i] *= share
-			}
+			factor := m.kernels.shares(&s.scores[0], n)
+			m.kernels.mix(&s.scores[0], &wide[2*m.dims+head], 4*step, n, factor, &s.y[t*m.dims+head])
 		}
 	}
 }
 
-// shares turns the first n scores into shares of a whole, and returns what they are to
-// be multiplied with to make it one. The sum is taken in four parts: the
-// processor adds these at the same time.
-func (k *kernels) shares(x []float32, n int) float32 {
-	most := x[0]
-	for _, v := range x[:n] {
-		if v > most {
-			most = v
-		}
-	}
-	k.exps(&x[0], (n+7)&^7, most)
+// plainShares turns n scores into shares of a whole, and returns what they are to
+// be multiplied with to make it one. exps takes the exponentials of a multiple of
+// 8 numbers, less a number. The sum is taken in four parts, which a processor adds
+// at the same time.
+func plainShares(scores *float32, n int, exps func(x *float32, n int, most float32)) float32 {
+	x := unsafe.Slice(scores, n)
+	most := slices.Max(x)
+	exps(scores, (n+7)&^7, most)
 	var sum [4]float32
-	rest := x[:n]
-	for ; len(rest) >= 4; rest = rest[4:] {
-		sum[0] += rest[0]
-		sum[1] += rest[1]
-		sum[2] += rest[2]
-		sum[3] += rest[3]
-	}
-	for i, v := range rest {
-		sum[i] += v
+	for i, v := range x {
+		sum[i%4] += v
 	}
 	return 1 / ((sum[0] + sum[1]) + (sum[2] + sum[3]))
 }
@@ -205,14 +193,19 @@ func newGeluTable() *[2*geluReach*geluFine + 2]float32 {
 }
 
 // add adds rows of y to those of x and normalises them.
-func (n *norm) add(x, y []float32, dims int) {
-	y = y[:len(x)]
-	for i, v := range y {
-		x[i] += v
+func (m *Model) add(x, y []float32, n *norm) {
+	for i := 0; i < len(x); i += m.dims {
+		m.kernels.norm(&x[i], &y[i], m.dims, &n.weight[0], &n.bias[0])
 	}
-	for ; len(x) > 0; x = x[dims:] {
-		n.apply(x[:dims])
+}
+
+// plainNorm adds a row of y to one of x and normalises that.
+func plainNorm(x, y *float32, n int, weight, bias *float32) {
+	row := unsafe.Slice(x, n)
+	for i, v := range unsafe.Slice(y, n) {
+		row[i] += v
 	}
+	(&norm{unsafe.Slice(weight, n), unsafe.Slice(bias, n)}).apply(row)
 }
 
 // apply normalises a row, whose length is a multiple of four. Its sums are taken

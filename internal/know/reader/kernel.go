@@ -10,6 +10,7 @@ type kernels struct {
 	width      int // outputs of a tile
 	activation activation
 	tile       func(t *tile)
+	tall       *tallTiles // nil: there are none
 
 	// most returns the largest absolute value of n numbers. round stores the
 	// nearest whole numbers to x * factor as activations, halves to the even one.
@@ -20,15 +21,18 @@ type kernels struct {
 	// gelu applies the activation function to n numbers, a multiple of 8.
 	gelu func(x *float32, n int, table *float32)
 
-	// exps turns each of n numbers, a multiple of 8, into e to the power of it less
-	// most, as exp does.
-	exps func(x *float32, n int, most float32)
+	// shares is plainShares: x has room for a multiple of 8 numbers.
+	shares func(x *float32, n int) float32
 
 	// scores computes the products of a query and n keys, a multiple of
-	// tokensPerTile; mix the sum of n values, each times its share. Keys and values
-	// have headSize numbers and are step bytes apart.
+	// tokensPerTile; mix the sum of n values, each times its share, and multiplies
+	// it with a factor. Keys and values have headSize numbers and are step bytes
+	// apart.
 	scores func(q, k *float32, step, n int, out *float32)
-	mix    func(p, v *float32, step, n int, out *float32)
+	mix    func(p, v *float32, step, n int, factor float32, out *float32)
+
+	// norm is plainNorm, for n numbers, a multiple of 8.
+	norm func(x, y *float32, n int, weight, bias *float32)
 }
 
 // An activation says how the numbers of a token, from -127 to 127, are stored.
@@ -71,6 +75,12 @@ type tile struct {
 	yStep  int            // bytes from one token's results to the next
 }
 
+// tallTiles are tiles of more tokens, which read the weights less often.
+type tallTiles struct {
+	width         int // outputs of a tile
+	eight, twelve func(t *tile)
+}
+
 // A linear is a linear layer in 8 bits.
 type linear struct {
 	in, out int
@@ -85,14 +95,33 @@ func (l *linear) apply(k *kernels, x []byte, xScale []float32, y []float32, toke
 	size := k.activation.size()
 	w := unsafe.Pointer(unsafe.StringData(l.weights))
 	t := tile{steps: l.in / 4, xStep: l.in * size, wStep: l.in * 16, yStep: l.out * 4}
-	for out := 0; out < l.out; out += k.width {
+	width := k.width
+	if k.tall != nil && tokens > tokensPerTile {
+		width = k.tall.width
+	}
+	for out := 0; out < l.out; out += width {
 		t.w = unsafe.Add(w, out/16*t.wStep+out%16*4)
 		t.scale, t.bias, t.excess = &l.scale[out], &l.bias[out], &l.excess[out]
-		for at := 0; at < tokens; at += tokensPerTile {
+		for at := 0; at < tokens; {
 			t.x = unsafe.Pointer(&x[at*t.xStep])
 			t.xScale = &xScale[at]
 			t.y = &y[at*l.out+out]
-			k.tile(&t)
+			at += k.some(&t, tokens-at)
 		}
 	}
+}
+
+// some computes a tile of the tokens that are left and returns how many it had.
+// Tall tiles never leave four tokens, whose tiles are wider.
+func (k *kernels) some(t *tile, left int) int {
+	switch {
+	case k.tall == nil || left == tokensPerTile:
+		k.tile(t)
+		return tokensPerTile
+	case left == 12 || left > 16:
+		k.tall.twelve(t)
+		return 12
+	}
+	k.tall.eight(t)
+	return 8
 }

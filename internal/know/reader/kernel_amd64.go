@@ -19,12 +19,18 @@ func class() *kernels {
 }
 
 var (
-	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, mostAVX2, bytesAVX2, geluAVX2, expsAVX2, scoresAVX2, mixAVX2}
-	avx2 = &kernels{"avx2", 8, words, tileAVX2, mostAVX2, wordsAVX2, geluAVX2, expsAVX2, scoresAVX2, mixAVX2}
+	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, &tallTiles{32, tile8VNNI, tile12VNNI}, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
+	avx2 = &kernels{"avx2", 8, words, tileAVX2, nil, mostAVX2, wordsAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
 )
 
 //go:noescape
 func tileVNNI(t *tile)
+
+//go:noescape
+func tile8VNNI(t *tile)
+
+//go:noescape
+func tile12VNNI(t *tile)
 
 //go:noescape
 func tileAVX2(t *tile)
@@ -42,13 +48,16 @@ func wordsAVX2(x *float32, n int, factor float32, into *byte)
 func geluAVX2(x *float32, n int, table *float32)
 
 //go:noescape
-func expsAVX2(x *float32, n int, most float32)
+func sharesAVX2(x *float32, n int) float32
 
 //go:noescape
 func scoresAVX2(q, k *float32, step, n int, out *float32)
 
 //go:noescape
-func mixAVX2(p, v *float32, step, n int, out *float32)
+func mixAVX2(p, v *float32, step, n int, factor float32, out *float32)
+
+//go:noescape
+func normAVX2(x, y *float32, n int, weight, bias *float32)
 
 // The assembly relies on the layout of tile.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.yStep)-80]

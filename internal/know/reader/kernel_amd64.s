@@ -111,6 +111,148 @@ vnniStep:
 	VZEROUPPER
 	RET
 
+// One token of a step: four inputs of it with 32 outputs.
+#define DOTS32(x, a, b) \
+	VPBROADCASTD x, Z26       \
+	VPDPBUSD     Z24, Z26, a  \
+	VPDPBUSD     Z25, Z26, b
+
+// Four tokens of a step, from the one at x.
+#define FOUR(x, a0, b0, a1, b1, a2, b2, a3, b3) \
+	DOTS32((x), a0, b0)         \
+	DOTS32((x)(R9*1), a1, b1)   \
+	DOTS32((x)(R9*2), a2, b2)   \
+	DOTS32((x)(R10*1), a3, b3)
+
+// The 32 results of one token: (acc - excess) * scale * xScale + bias.
+#define RESULTS(a, b, xs, y0, y1) \
+	VPSUBD       Z24, a, a   \
+	VPSUBD       Z25, b, b   \
+	VCVTDQ2PS    a, a        \
+	VCVTDQ2PS    b, b        \
+	VBROADCASTSS xs, Z30     \
+	VMULPS       Z26, a, a   \
+	VMULPS       Z27, b, b   \
+	VMULPS       Z30, a, a   \
+	VMULPS       Z30, b, b   \
+	VADDPS       Z28, a, a   \
+	VADDPS       Z29, b, b   \
+	VMOVUPS      a, y0       \
+	VMOVUPS      b, y1
+
+// The results of four tokens, to y.
+#define FINISH4(xs, y, a0, b0, a1, b1, a2, b2, a3, b3) \
+	RESULTS(a0, b0, 0+xs(SI), (y), 64(y))                   \
+	RESULTS(a1, b1, 4+xs(SI), (y)(R9*1), 64(y)(R9*1))       \
+	RESULTS(a2, b2, 8+xs(SI), (y)(R9*2), 64(y)(R9*2))       \
+	RESULTS(a3, b3, 12+xs(SI), (y)(R10*1), 64(y)(R10*1))
+
+// What a tile of 32 outputs begins with: R8, R11 and R12 have the activations of tokens
+// 0, 4 and 8, R9 the step to the next token and R10 three of these; SI has the
+// weights of 16 outputs, and those of the other 16 are AX bytes behind them; DI
+// has the weights of the next tile.
+#define BEGIN32 \
+	MOVQ t+0(FP), DX          \
+	MOVQ TILE_X(DX), R8       \
+	MOVQ TILE_XSTEP(DX), R9   \
+	LEAQ (R9)(R9*2), R10      \
+	LEAQ (R8)(R9*4), R11      \
+	LEAQ (R8)(R9*8), R12      \
+	MOVQ TILE_W(DX), SI       \
+	MOVQ TILE_WSTEP(DX), AX   \
+	LEAQ (SI)(AX*2), DI       \
+	MOVQ TILE_STEPS(DX), CX
+
+// What it ends with: scale, bias and excess of 32 outputs; DI, R11, R12, R9 and R10
+// are for the results what R8, R11, R12, R9 and R10 were for the activations.
+#define END32 \
+	MOVQ TILE_SCALE(DX), R8     \
+	VMOVUPS (R8), Z26           \
+	VMOVUPS 64(R8), Z27         \
+	MOVQ TILE_BIAS(DX), R8      \
+	VMOVUPS (R8), Z28           \
+	VMOVUPS 64(R8), Z29         \
+	MOVQ TILE_EXCESS(DX), R8    \
+	VMOVDQU32 (R8), Z24         \
+	VMOVDQU32 64(R8), Z25       \
+	MOVQ TILE_XSCALE(DX), SI    \
+	MOVQ TILE_Y(DX), DI         \
+	MOVQ TILE_YSTEP(DX), R9     \
+	LEAQ (R9)(R9*2), R10        \
+	LEAQ (DI)(R9*4), R11        \
+	LEAQ (DI)(R9*8), R12
+
+#define CLEAR4(a0, b0, a1, b1, a2, b2, a3, b3) \
+	VPXORQ a0, a0, a0 \
+	VPXORQ b0, b0, b0 \
+	VPXORQ a1, a1, a1 \
+	VPXORQ b1, b1, b1 \
+	VPXORQ a2, a2, a2 \
+	VPXORQ b2, b2, b2 \
+	VPXORQ a3, a3, a3 \
+	VPXORQ b3, b3, b3
+
+// func tile12VNNI(t *tile)
+//
+// Twelve tokens, 32 outputs. While it computes, the weights of the next 32
+// outputs are fetched.
+TEXT ·tile12VNNI(SB), NOSPLIT, $0-8
+	BEGIN32
+	CLEAR4(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	CLEAR4(Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+	CLEAR4(Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23)
+
+tile12Step:
+	VMOVDQU64 (SI), Z24
+	VMOVDQU64 (SI)(AX*1), Z25
+	PREFETCHT0 (DI)
+	PREFETCHT0 (DI)(AX*1)
+	FOUR(R8, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	FOUR(R11, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+	FOUR(R12, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $4, R8
+	ADDQ $4, R11
+	ADDQ $4, R12
+	DECQ CX
+	JNZ  tile12Step
+
+	END32
+	FINISH4(0, DI, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	FINISH4(16, R11, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+	FINISH4(32, R12, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23)
+	VZEROUPPER
+	RET
+
+// func tile8VNNI(t *tile)
+//
+// Eight tokens, 32 outputs.
+TEXT ·tile8VNNI(SB), NOSPLIT, $0-8
+	BEGIN32
+	CLEAR4(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	CLEAR4(Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+
+tile8Step:
+	VMOVDQU64 (SI), Z24
+	VMOVDQU64 (SI)(AX*1), Z25
+	PREFETCHT0 (DI)
+	PREFETCHT0 (DI)(AX*1)
+	FOUR(R8, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	FOUR(R11, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $4, R8
+	ADDQ $4, R11
+	DECQ CX
+	JNZ  tile8Step
+
+	END32
+	FINISH4(0, DI, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
+	FINISH4(16, R11, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
+	VZEROUPPER
+	RET
+
 // One token of a step: four inputs of it with eight outputs. A sum has two
 // parts, side by side.
 #define DOTS2(x, a, b) \
@@ -134,7 +276,8 @@ vnniStep:
 
 // func tileAVX2(t *tile)
 //
-// Four tokens, 8 outputs. Activations are 16-bit numbers from -127 to 127.
+// Four tokens, 8 outputs. Activations are 16-bit numbers from -127 to 127. While
+// it computes, the weights of the next outputs are fetched.
 TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DX
 	MOVQ TILE_X(DX), R8
@@ -143,6 +286,7 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 	LEAQ (R9)(AX*1), R10
 	LEAQ (R10)(AX*1), R11
 	MOVQ TILE_W(DX), SI
+	MOVQ TILE_WSTEP(DX), AX
 	MOVQ TILE_STEPS(DX), CX
 	XORQ BX, BX
 	VPXOR Y0, Y0, Y0
@@ -157,6 +301,7 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 avx2Step:
 	VPMOVSXBW (SI), Y8
 	VPMOVSXBW 16(SI), Y9
+	PREFETCHT0 (SI)(AX*1)
 	DOTS2(R8, Y0, Y1)
 	DOTS2(R9, Y2, Y3)
 	DOTS2(R10, Y4, Y5)
@@ -225,15 +370,16 @@ scoresStep:
 	VZEROUPPER
 	RET
 
-// func mixAVX2(p, v *float32, step, n int, out *float32)
+// func mixAVX2(p, v *float32, step, n int, factor float32, out *float32)
 //
-// The sum of n values of 32 numbers, step bytes apart, each times its share.
-TEXT ·mixAVX2(SB), NOSPLIT, $0-40
+// The sum of n values of 32 numbers, step bytes apart, each times its share; the
+// sum times a factor.
+TEXT ·mixAVX2(SB), NOSPLIT, $0-48
 	MOVQ p+0(FP), AX
 	MOVQ v+8(FP), SI
 	MOVQ step+16(FP), DX
 	MOVQ n+24(FP), CX
-	MOVQ out+32(FP), DI
+	MOVQ out+40(FP), DI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -249,6 +395,11 @@ mixStep:
 	ADDQ DX, SI
 	DECQ CX
 	JNZ  mixStep
+	VBROADCASTSS factor+32(FP), Y4
+	VMULPS Y4, Y0, Y0
+	VMULPS Y4, Y1, Y1
+	VMULPS Y4, Y2, Y2
+	VMULPS Y4, Y3, Y3
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 64(DI)
@@ -403,47 +554,92 @@ geluStep:
 	VZEROUPPER
 	RET
 
-// The constants of exp: the least that counts, log2(e), a half, ln(2), and the
-// factors of the series.
-DATA expNumbers<>+0(SB)/4, $-80.0
-DATA expNumbers<>+4(SB)/4, $1.4426950408889634
-DATA expNumbers<>+8(SB)/4, $0.5
-DATA expNumbers<>+12(SB)/4, $0.6931471805599453
-DATA expNumbers<>+16(SB)/4, $0.001388888888888889
-DATA expNumbers<>+20(SB)/4, $0.008333333333333333
-DATA expNumbers<>+24(SB)/4, $0.041666666666666664
-DATA expNumbers<>+28(SB)/4, $0.16666666666666666
-DATA expNumbers<>+32(SB)/4, $1.0
-DATA expNumbers<>+36(SB)/4, $127
-GLOBL expNumbers<>(SB), RODATA, $40
+// The constants of exp: log2(e), a half, ln(2), the factors of the series, and
+// the least that counts.
+DATA expNumbers<>+0(SB)/4, $1.4426950408889634
+DATA expNumbers<>+4(SB)/4, $0.5
+DATA expNumbers<>+8(SB)/4, $0.6931471805599453
+DATA expNumbers<>+12(SB)/4, $0.001388888888888889
+DATA expNumbers<>+16(SB)/4, $0.008333333333333333
+DATA expNumbers<>+20(SB)/4, $0.041666666666666664
+DATA expNumbers<>+24(SB)/4, $0.16666666666666666
+DATA expNumbers<>+28(SB)/4, $1.0
+DATA expNumbers<>+32(SB)/4, $127
+GLOBL expNumbers<>(SB), RODATA, $36
+DATA expLeast<>+0(SB)/8, $0xC2A00000C2A00000
+DATA expLeast<>+8(SB)/8, $0xC2A00000C2A00000
+DATA expLeast<>+16(SB)/8, $0xC2A00000C2A00000
+DATA expLeast<>+24(SB)/8, $0xC2A00000C2A00000
+GLOBL expLeast<>(SB), RODATA, $32
+DATA infinite<>+0(SB)/4, $0xFF800000
+GLOBL infinite<>(SB), RODATA, $4
 
 #define SERIES(factor) \
 	VMULPS Y3, Y2, Y3     \
 	VADDPS factor, Y3, Y3
 
-// func expsAVX2(x *float32, n int, most float32)
+// Adds eight numbers to the four parts of a sum, in the order of plain Go.
+#define PARTS(y, x, sum) \
+	VADDPS x, sum, sum        \
+	VEXTRACTF128 $1, y, x     \
+	VADDPS x, sum, sum
+
+// Adds the four parts of a sum.
+#define WHOLE(sum) \
+	VHADDPS sum, sum, sum \
+	VHADDPS sum, sum, sum
+
+// func sharesAVX2(x *float32, n int) float32
 //
-// e to the power of each of n numbers less most, n a multiple of 8. The steps are
-// those of exp.
-TEXT ·expsAVX2(SB), NOSPLIT, $0-20
+// See plainShares. There is room for a multiple of 8 numbers; those behind n become
+// zero.
+TEXT ·sharesAVX2(SB), NOSPLIT, $0-20
 	MOVQ x+0(FP), SI
 	MOVQ n+8(FP), CX
-	VBROADCASTSS most+16(FP), Y15
-	VBROADCASTSS expNumbers<>+0(SB), Y14
-	VBROADCASTSS expNumbers<>+4(SB), Y13
-	VBROADCASTSS expNumbers<>+8(SB), Y12
-	VBROADCASTSS expNumbers<>+12(SB), Y11
-	VBROADCASTSS expNumbers<>+16(SB), Y10
-	VBROADCASTSS expNumbers<>+20(SB), Y9
-	VBROADCASTSS expNumbers<>+24(SB), Y8
-	VBROADCASTSS expNumbers<>+28(SB), Y7
-	VBROADCASTSS expNumbers<>+32(SB), Y6
-	VPBROADCASTD expNumbers<>+36(SB), Y5
+	LEAQ 7(CX), DX
+	ANDQ $~7, DX
+	MOVQ CX, BX
 
-expsStep:
-	VMOVUPS (SI), Y0
+sharesFill:
+	CMPQ BX, DX
+	JGE  sharesFilled
+	MOVL $0xFF800000, (SI)(BX*4)
+	INCQ BX
+	JMP  sharesFill
+
+sharesFilled:
+	VBROADCASTSS infinite<>(SB), Y15
+	XORQ BX, BX
+
+sharesMost:
+	VMAXPS (SI)(BX*4), Y15, Y15
+	ADDQ $8, BX
+	CMPQ BX, DX
+	JLT  sharesMost
+	VEXTRACTF128 $1, Y15, X0
+	VMAXPS X0, X15, X15
+	VPSHUFD $0x4E, X15, X0
+	VMAXPS X0, X15, X15
+	VPSHUFD $0xB1, X15, X0
+	VMAXPS X0, X15, X15
+	VBROADCASTSS X15, Y15
+
+	VXORPS Y14, Y14, Y14
+	VBROADCASTSS expNumbers<>+0(SB), Y13
+	VBROADCASTSS expNumbers<>+4(SB), Y12
+	VBROADCASTSS expNumbers<>+8(SB), Y11
+	VBROADCASTSS expNumbers<>+12(SB), Y10
+	VBROADCASTSS expNumbers<>+16(SB), Y9
+	VBROADCASTSS expNumbers<>+20(SB), Y8
+	VBROADCASTSS expNumbers<>+24(SB), Y7
+	VBROADCASTSS expNumbers<>+28(SB), Y6
+	VPBROADCASTD expNumbers<>+32(SB), Y5
+	XORQ BX, BX
+
+sharesStep:
+	VMOVUPS (SI)(BX*4), Y0
 	VSUBPS Y15, Y0, Y0
-	VCMPPS $0x0D, Y14, Y0, Y4 // at least the least
+	VCMPPS $0x0D, expLeast<>(SB), Y0, Y4 // at least the least
 	VMULPS Y13, Y0, Y0
 	VSUBPS Y12, Y0, Y1
 	VCVTTPS2DQ Y1, Y1
@@ -461,9 +657,79 @@ expsStep:
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y3, Y3
 	VANDPS Y4, Y3, Y3
-	VMOVUPS Y3, (SI)
-	ADDQ $32, SI
-	SUBQ $8, CX
-	JNZ  expsStep
+	VMOVUPS Y3, (SI)(BX*4)
+	PARTS(Y3, X3, X14)
+	ADDQ $8, BX
+	CMPQ BX, DX
+	JLT  sharesStep
+	WHOLE(X14)
+	VDIVSS X14, X6, X6
+	VMOVSS X6, ret+16(FP)
+	VZEROUPPER
+	RET
+
+DATA normNumbers<>+0(SB)/8, $1e-12
+DATA normNumbers<>+8(SB)/8, $1.0
+GLOBL normNumbers<>(SB), RODATA, $16
+
+// func normAVX2(x, y *float32, n int, weight, bias *float32)
+//
+// See plainNorm. n is a multiple of 8.
+TEXT ·normAVX2(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), SI
+	MOVQ y+8(FP), DI
+	MOVQ n+16(FP), CX
+	MOVQ weight+24(FP), R8
+	MOVQ bias+32(FP), R9
+	VXORPS X0, X0, X0
+	XORQ BX, BX
+
+normSum:
+	VMOVUPS (SI)(BX*4), Y1
+	VADDPS (DI)(BX*4), Y1, Y1
+	VMOVUPS Y1, (SI)(BX*4)
+	PARTS(Y1, X1, X0)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  normSum
+	WHOLE(X0)
+	VXORPS X3, X3, X3
+	VCVTSI2SSQ CX, X3, X3
+	VDIVSS X3, X0, X0
+	VBROADCASTSS X0, Y4
+	VXORPS X5, X5, X5
+	XORQ BX, BX
+
+normSquares:
+	VMOVUPS (SI)(BX*4), Y1
+	VSUBPS Y4, Y1, Y1
+	VMULPS Y1, Y1, Y1
+	PARTS(Y1, X1, X5)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  normSquares
+	WHOLE(X5)
+	VCVTSS2SD X5, X5, X5
+	VXORPS X6, X6, X6
+	VCVTSI2SDQ CX, X6, X6
+	VDIVSD X6, X5, X5
+	VADDSD normNumbers<>+0(SB), X5, X5
+	VSQRTSD X5, X5, X5
+	VMOVSD normNumbers<>+8(SB), X7
+	VDIVSD X5, X7, X5
+	VCVTSD2SS X5, X5, X5
+	VBROADCASTSS X5, Y5
+	XORQ BX, BX
+
+normStep:
+	VMOVUPS (SI)(BX*4), Y1
+	VSUBPS Y4, Y1, Y1
+	VMULPS Y5, Y1, Y1
+	VMULPS (R8)(BX*4), Y1, Y1
+	VADDPS (R9)(BX*4), Y1, Y1
+	VMOVUPS Y1, (SI)(BX*4)
+	ADDQ $8, BX
+	CMPQ BX, CX
+	JLT  normStep
 	VZEROUPPER
 	RET

@@ -15,7 +15,7 @@ func class() *kernels {
 	return neon
 }
 
-var neon = &kernels{"neon", 16, signedBytes, tileNEON, mostNEON, bytesNEON, plainGelu, expsNEON, scoresNEON, mixNEON}
+var neon = &kernels{"neon", 16, signedBytes, tileNEON, nil, mostNEON, bytesNEON, plainGelu, sharesNEON, scoresNEON, mixAndScale, plainNorm}
 
 //go:noescape
 func tileNEON(t *tile)
@@ -34,6 +34,16 @@ func scoresNEON(q, k *float32, step, n int, out *float32)
 
 //go:noescape
 func mixNEON(p, v *float32, step, n int, out *float32)
+
+func sharesNEON(x *float32, n int) float32 { return plainShares(x, n, expsNEON) }
+
+func mixAndScale(p, v *float32, step, n int, factor float32, out *float32) {
+	mixNEON(p, v, step, n, out)
+	sums := unsafe.Slice(out, headSize)
+	for i := range sums {
+		sums[i] *= factor
+	}
+}
 
 // plainGelu is the activation function without assembly: NEON cannot look up
 // several numbers of a table at once. Conversions keep the compiler from

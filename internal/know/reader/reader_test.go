@@ -122,7 +122,7 @@ func TestGoldenVectors(t *testing.T) {
 // TestSoakSameBitsOnARM64 runs the tests of the kernels as a program for another
 // processor.
 func TestSoakSameBitsOnARM64(t *testing.T) {
-	const emulator, tests = "qemu-aarch64-static", "TestGoldenVectors|TestLinear|TestGelu|TestAppendAgain"
+	const emulator, tests = "qemu-aarch64-static", "TestGoldenVectors|TestLinear|TestGelu|TestAppendAgain|TestShares|TestNorm"
 	if testing.Short() {
 		t.Skip("soak: an emulator is slow")
 	}
@@ -138,8 +138,8 @@ func TestSoakSameBitsOnARM64(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go test for arm64: %v\n%s", err, out)
 	}
-	if got := strings.Count(string(out), "--- PASS: "); got != 4 || strings.Contains(string(out), "SKIP") {
-		t.Errorf("go test for arm64 passed %d tests, want 4:\n%s", got, out)
+	if got := strings.Count(string(out), "--- PASS: "); got != 6 || strings.Contains(string(out), "SKIP") {
+		t.Errorf("go test for arm64 passed %d tests, want 6:\n%s", got, out)
 	}
 }
 
@@ -186,8 +186,8 @@ func plainLinear(l *linear, x []int, xScale float32, y []float32) {
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, k := range every() {
-		for _, size := range [][2]int{{64, 64}, {384, 1152}, {1536, 384}} {
-			in, out, tokens := size[0], size[1], 8
+		for _, size := range [][3]int{{64, 64, 4}, {64, 128, 8}, {64, 64, 12}, {64, 64, 40}, {384, 1152, 16}, {1536, 384, 20}} {
+			in, out, tokens := size[0], size[1], size[2]
 			w := make([]byte, in*out)
 			for i := range w {
 				w[i] = byte(r.IntN(255) - 127)
@@ -246,9 +246,17 @@ func TestGelu(t *testing.T) {
 	}
 }
 
-// TestExp: the exponential function is near the exact one, and the kernels
-// compute the same.
-func TestExp(t *testing.T) {
+// plainExps is what exps of the kernels are to compute.
+func plainExps(x *float32, n int, most float32) {
+	list := unsafe.Slice(x, n)
+	for i, v := range list {
+		list[i] = exp(v - most)
+	}
+}
+
+// TestShares: the exponential function is near the exact one, and the kernels
+// compute what plain Go does, bit for bit.
+func TestShares(t *testing.T) {
 	var list []float32
 	for x := float32(0); x > -90; x -= 0.013 {
 		list = append(list, x)
@@ -256,18 +264,38 @@ func TestExp(t *testing.T) {
 			t.Fatalf("exp(%v) = %v, want %v", x, got, want)
 		}
 	}
-	list = list[:len(list)&^7]
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range list {
+		list[i] += 3.25
+	}
 	for _, k := range every() {
-		const most = 3.25
-		got := slices.Clone(list)
-		for i := range got {
-			got[i] += most
+		for n := 1; n < 300; n++ {
+			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			got, want := slices.Clone(list[:n+8]), slices.Clone(list[:n+8])
+			gotFactor, wantFactor := k.shares(&got[0], n), plainShares(&want[0], n, plainExps)
+			if gotFactor != wantFactor || !slices.Equal(got[:n], want[:n]) {
+				t.Fatalf("%s: shares of %d numbers: factor %v, want %v; or other shares", k.name, n, gotFactor, wantFactor)
+			}
 		}
-		less := slices.Clone(got)
-		k.exps(&got[0], len(got), most)
-		for i, x := range less {
-			if want := exp(x - most); got[i] != want {
-				t.Fatalf("%s: exps(%v) = %v, want %v", k.name, x-most, got[i], want)
+	}
+}
+
+// TestNorm: the kernels compute what plain Go does, bit for bit.
+func TestNorm(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, k := range every() {
+		for _, n := range []int{64, 384, 512} {
+			var rows [4][]float32 // x, y, weight, bias
+			for i := range rows {
+				for range n {
+					rows[i] = append(rows[i], float32(r.NormFloat64()))
+				}
+			}
+			got, want := slices.Clone(rows[0]), slices.Clone(rows[0])
+			k.norm(&got[0], &rows[1][0], n, &rows[2][0], &rows[3][0])
+			plainNorm(&want[0], &rows[1][0], n, &rows[2][0], &rows[3][0])
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: another norm of %d numbers than plain Go", k.name, n)
 			}
 		}
 	}
