@@ -26,11 +26,14 @@ func (a *App) Jobs() (queue.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return queue.NewStored(s, func() time.Duration { return a.effective().Limits.Jobs.Keep }), nil
+	return queue.NewStored(s, queue.StoredConfig{
+		Keep: func() time.Duration { return a.effective().Limits.Jobs.Keep },
+		Most: func() int { return a.effective().Limits.Jobs.Pending },
+	}), nil
 }
 
-// AddJob adds a job for a call that may be made here now. The rules, grants and
-// approvals are checked when it starts.
+// AddJob adds a job for a call that may be made here now, with arguments that fit.
+// The rules, grants and approvals are checked when it starts.
 func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 	call := j.Call
 	call.Surface = j.Surface
@@ -40,6 +43,13 @@ func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 		return queue.Job{}, err
 	case target.Disabled != "":
 		return queue.Job{}, &capability.Error{Kind: capability.Unavailable, Op: "add job for", Target: string(call.Target), Err: errors.New(target.Disabled), Fix: target.Fix}
+	}
+	r, err := a.runner.Get()
+	if err != nil {
+		return queue.Job{}, err
+	}
+	if err := r.CheckStored(ctx, call); err != nil {
+		return queue.Job{}, err
 	}
 	j.Call.Target, j.Folder = target.Capability.ID, a.Places.Workspace
 	j.Group = cmp.Or(target.Extension, target.Capability.Origin.Source)
@@ -56,6 +66,32 @@ func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 		return queue.Job{}, errors.Join(err, undone)
 	}
 	return j, nil
+}
+
+// CancelJobsOf cancels the jobs that an agent added and that have not ended, and
+// returns how many. Their authority was that of its token.
+func (a *App) CancelJobsOf(ctx context.Context, agent string, by capability.Principal) (int, error) {
+	q, err := a.Jobs()
+	if err != nil {
+		return 0, err
+	}
+	list, err := q.List(ctx, queue.Filter{States: []queue.State{queue.Scheduled, queue.Queued, queue.Waiting, queue.Running}})
+	errs := []error{err}
+	count := 0
+	for _, j := range list {
+		if j.Call.Principal.Agent != agent {
+			continue
+		}
+		j, err := q.Cancel(ctx, j.ID, by.ID)
+		switch {
+		case err == nil:
+			count++
+			errs = append(errs, a.RecordJob(ctx, audit.JobCancelled, j, by))
+		case capability.KindOf(err) != capability.Conflict: // it ended meanwhile
+			errs = append(errs, err)
+		}
+	}
+	return count, errors.Join(errs...)
 }
 
 // RecordJob records in the audit log what somebody did with a job.

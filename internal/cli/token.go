@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,9 @@ func (c *tokenCommand) list() *cobra.Command {
 func (c *tokenCommand) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Remove an agent's token; ken serve rejects it at once", Args: args(cobra.ExactArgs(1)),
-		RunE: c.withApp(func(_ context.Context, a *app.App, given []string) error {
+		Long: "Remove an agent's token; ken serve rejects it at once. The jobs that the agent added and\n" +
+			"that have not ended are cancelled.",
+		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			there, err := auth.RemoveAgent(a.Places.State, given[0])
 			if err != nil {
 				return err
@@ -79,10 +82,17 @@ func (c *tokenCommand) remove() *cobra.Command {
 					Err: errors.New("agent has no token of its own"), Fix: "`ken token list` lists those that have",
 				}
 			}
+			cancelled, err := a.CancelJobsOf(ctx, given[0], a.Principal)
+			if err != nil {
+				return fmt.Errorf("cancel the jobs of %s, whose token is removed: %w", given[0], err)
+			}
 			if c.json {
-				return c.printJSON(map[string]string{"removed": given[0]})
+				return c.printJSON(map[string]any{"removed": given[0], "cancelledJobs": cancelled})
 			}
 			c.out.Linef("%s has no token any more", output.Line(given[0]))
+			if cancelled > 0 {
+				c.out.Linef("cancelled %s that it had added", output.Plural(cancelled, "job"))
+			}
 			return nil
 		}),
 	}

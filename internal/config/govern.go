@@ -146,6 +146,7 @@ type Jobs struct {
 	Concurrent   int           // that one worker runs at once; default 8
 	PerExtension int           // of one extension, over all workers; default 8
 	PerPrincipal int           // of one principal, over all workers; default 8
+	Pending      int           // of one principal that have not ended; default 1000
 	Keep         time.Duration // how long one can be looked up after it ended; default 7 days
 }
 
@@ -190,7 +191,7 @@ func defaultLimits() Limits {
 	return Limits{
 		Concurrent: 64, PerExtension: 16, Queue: 4096, QueuePerExtension: 1024, Timeout: 5 * time.Minute, Slow: 5 * time.Second,
 		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day,
-		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Keep: 7 * day},
+		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Pending: 1000, Keep: 7 * day},
 	}
 }
 
@@ -318,6 +319,8 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.Jobs.PerExtension }, whole(1, 10_000)),
 		entry("jobs.perPrincipal", "Maximum jobs of one principal that run at the same time, over all workers.",
 			func(c *Config) *int { return &c.Limits.Jobs.PerPrincipal }, whole(1, 10_000)),
+		entry("jobs.pending", "The most jobs of one principal that may wait or run; more are denied.",
+			func(c *Config) *int { return &c.Limits.Jobs.Pending }, whole(1, 100_000)),
 		entry("jobs.keep", "How long a job and its result can be looked up after it ended.",
 			func(c *Config) *time.Duration { return &c.Limits.Jobs.Keep }, duration(time.Minute, 365*day, noMore)),
 		entry("results.keep", "How long a stored result can be read.",

@@ -46,15 +46,20 @@ func (q *Stored) Members(ctx context.Context) ([]Member, error) {
 	return list, nil
 }
 
-// Claim gives a worker the next job.
+// Claim gives a worker the next job. A job that cannot be read keeps no other from
+// running: it is in the error if there is nothing else to claim.
 func (q *Stored) Claim(ctx context.Context, worker string, limits Limits) (Job, bool, error) {
-	if err := q.promote(ctx); err != nil {
+	unread, err := q.promote(ctx)
+	if err != nil {
 		return Job{}, false, err
 	}
 	for range tries {
 		j, ok, err := q.claim(ctx, worker, limits)
-		if !errors.Is(err, store.ErrConflict) {
-			return j, ok, err
+		switch {
+		case ok:
+			return j, true, nil
+		case !errors.Is(err, store.ErrConflict):
+			return Job{}, false, errors.Join(err, unread)
 		}
 	}
 	return Job{}, false, nil // others claim all the time; there is a next time
@@ -70,25 +75,31 @@ func (q *Stored) claim(ctx context.Context, worker string, limits Limits) (Job, 
 		if err != nil {
 			return Job{}, false, err
 		}
-		var m mark
-		if err := json.Unmarshal(item.Value, &m); err != nil {
-			return Job{}, false, fmt.Errorf("read %s: %w", item.Key, err)
+		m, err := readMark(item)
+		if err != nil {
+			return Job{}, false, err
 		}
 		groups[m.Group]++
 		people[m.Who]++
 	}
+	var unread []error
 	for item, err := range q.store.Scan(ctx, readyPrefix, store.Range{}) {
 		if err != nil {
 			return Job{}, false, err
 		}
-		var m mark
-		if err := json.Unmarshal(item.Value, &m); err != nil {
-			return Job{}, false, fmt.Errorf("read %s: %w", item.Key, err)
+		m, err := readMark(item)
+		if err != nil {
+			unread = append(unread, err)
+			continue
 		}
 		if limits.PerGroup > 0 && groups[m.Group] >= limits.PerGroup || limits.PerPrincipal > 0 && people[m.Who] >= limits.PerPrincipal {
 			continue
 		}
 		old, err := q.Get(ctx, m.ID)
+		if unreadable(err) {
+			unread = append(unread, err)
+			continue
+		}
 		if err != nil {
 			return Job{}, false, err
 		}
@@ -103,36 +114,45 @@ func (q *Stored) claim(ctx context.Context, worker string, limits Limits) (Job, 
 		})
 		return j, err == nil, err
 	}
-	return Job{}, false, nil
+	return Job{}, false, errors.Join(unread...)
+}
+
+// unreadable reports whether an error of [Stored.Get] is about the one job.
+func unreadable(err error) bool {
+	_, bad := errors.AsType[*unreadableError](err)
+	return bad || capability.KindOf(err) == capability.NotFound
 }
 
 // promote queues what is due. Another worker may do the same at the same time:
-// what it was first with is left to it.
-func (q *Stored) promote(ctx context.Context) error {
+// what it was first with is left to it. unread says which jobs cannot be read or
+// queued; they keep no other from running.
+func (q *Stored) promote(ctx context.Context) (unread, err error) {
 	now := q.moment()
 	for item, err := range q.store.Scan(ctx, duePrefix, store.Range{}) {
 		if err != nil {
-			return err
+			return unread, err
 		}
 		if at, ok := dueTime(item.Key); !ok || at.After(now) {
-			return nil
+			return unread, nil
 		}
-		var m mark
-		if err := json.Unmarshal(item.Value, &m); err != nil {
-			return fmt.Errorf("read %s: %w", item.Key, err)
+		m, err := readMark(item)
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
 		}
 		j, err := q.Get(ctx, m.ID)
-		if err != nil {
-			return err
-		}
-		if j.State == Scheduled {
+		if err == nil && j.State == Scheduled {
 			err = q.due(ctx, j, now)
 		}
-		if err != nil && !errors.Is(err, store.ErrConflict) {
-			return err
+		switch {
+		case err == nil || errors.Is(err, store.ErrConflict):
+		case unreadable(err) || capability.KindOf(err) == capability.Invalid:
+			unread = errors.Join(unread, err)
+		default:
+			return unread, err
 		}
 	}
-	return nil
+	return unread, nil
 }
 
 func dueTime(key string) (time.Time, bool) {
@@ -171,12 +191,31 @@ func (q *Stored) due(ctx context.Context, old Job, now time.Time) error {
 		Priority: j.Priority, Parent: j.ID, Retries: j.Retries, State: Queued, Added: now,
 	}
 	j.Last, j.Why = run.ID, ""
+	text, err := value(&run)
+	if err != nil {
+		return err
+	}
+	// A run of long ago is forgotten before jobs.keep: the runs of a schedule do
+	// not fill the store, however often they come.
+	forget := fmt.Sprintf("%s.%d", j.ID, j.Runs-keptRuns)
+	early, err := q.Get(ctx, forget)
+	if err != nil && !unreadable(err) {
+		return err
+	}
 	return q.change(ctx, &old, &j, func(b *store.Batch) {
 		b.Absent(jobKey(run.ID))
-		q.put(b, &run)
+		q.put(b, &run, text)
 		q.enter(b, &run)
+		if err == nil && early.State.Final() {
+			b.At(jobKey(forget), early.Version)
+			b.Delete(jobKey(forget))
+			b.Delete(store.Key("jobs", "result", forget))
+		}
 	})
 }
+
+// keptRuns is how many runs of one schedule can be looked up.
+const keptRuns = 100
 
 // NextDue returns the time of the first scheduled job.
 func (q *Stored) NextDue(ctx context.Context) (time.Time, bool, error) {
@@ -219,12 +258,16 @@ func (q *Stored) Finish(ctx context.Context, claimed Job, o Outcome) (Job, error
 			if o.Result == nil {
 				return
 			}
-			value := encode(o.Result)
-			if value == nil || len(value) > mostResult {
-				value = encode(capability.Result{
-					Failed: o.Result.Failed, Handle: o.Result.Handle,
-					Parts: []capability.Part{{Text: fmt.Sprintf("The result has %d bytes and was too large to keep.", len(value))}},
-				})
+			value, err := json.Marshal(o.Result)
+			why := ""
+			switch {
+			case err != nil:
+				why = "The result could not be kept: " + err.Error()
+			case len(value) > mostResult:
+				why = fmt.Sprintf("The result has %d bytes and was too large to keep.", len(value))
+			}
+			if why != "" {
+				value = encode(capability.Result{Failed: o.Result.Failed, Handle: o.Result.Handle, Parts: []capability.Part{{Text: why}}})
 			}
 			b.PutFor(store.Key("jobs", "result", j.ID), value, max(q.keep(), time.Minute))
 		})
@@ -257,9 +300,9 @@ func (q *Stored) Recover(ctx context.Context, dead func(process string) bool) ([
 		if err != nil {
 			return nil, err
 		}
-		var m mark
-		if err := json.Unmarshal(item.Value, &m); err != nil {
-			return nil, fmt.Errorf("read %s: %w", item.Key, err)
+		m, err := readMark(item)
+		if err != nil {
+			return nil, err
 		}
 		running = append(running, m)
 	}
@@ -275,11 +318,16 @@ func (q *Stored) Recover(ctx context.Context, dead func(process string) bool) ([
 		alive[m.ID] = dead == nil || !dead(m.Process)
 	}
 	var out []Job
+	var unread []error
 	for _, m := range running {
 		if alive[m.Worker] {
 			continue
 		}
 		old, err := q.Get(ctx, m.ID)
+		if unreadable(err) {
+			unread = append(unread, err)
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
@@ -301,5 +349,5 @@ func (q *Stored) Recover(ctx context.Context, dead func(process string) bool) ([
 		}
 		out = append(out, j)
 	}
-	return out, nil
+	return out, errors.Join(unread...)
 }

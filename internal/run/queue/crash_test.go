@@ -48,7 +48,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	s := storetest.Open(t, os.Getenv(crashStore))
 	w, err := queue.NewWorker(queue.WorkerConfig{
-		Queue: queue.NewStored(s, nil), Maker: newMaker(t, s, dir, note(dir), nil), Process: procid.Self(), Dead: procid.Dead,
+		Queue: queue.NewStored(s, queue.StoredConfig{}), Maker: newMaker(t, s, dir, note(dir), nil), Process: procid.Self(), Dead: procid.Dead,
 		Concurrent: func() int { return 4 },
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func TestSoakWorkerKilled(t *testing.T) {
 func killed(t *testing.T, kills int) {
 	dir, address := t.TempDir(), storetest.Address(t)
 	st := storetest.Open(t, address)
-	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, filepath.Join(dir, "mine"), note(dir), nil)}
+	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{Most: func() int { return 1e6 }}), maker: newMaker(t, st, filepath.Join(dir, "mine"), note(dir), nil)}
 	var all []queue.Job
 	more := func(n int) {
 		for range n {

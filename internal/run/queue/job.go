@@ -103,12 +103,21 @@ func (j *Job) check() error {
 		return invalid(fmt.Sprintf("%d retries are not within 0 to %d", j.Retries, MaxRetries), "choose a number in that range")
 	case len(j.Call.Arguments) > 0 && !json.Valid(j.Call.Arguments):
 		return invalid("the arguments are not JSON", "write a JSON object")
+	case !j.At.IsZero() && (j.At.UTC().Year() < firstYear || j.At.UTC().Year() > lastYear):
+		return invalid(fmt.Sprintf("the year %d is not within %d to %d", j.At.UTC().Year(), firstYear, lastYear), "choose a time in that range")
 	case j.Schedule != "":
 		_, err := ParseSchedule(j.Schedule)
 		return err
 	}
 	return nil
 }
+
+// The years in which a job may be due. Those outside have no order as keys, or no
+// form in JSON.
+const (
+	firstYear = 1970
+	lastYear  = 9000
+)
 
 // MaxRetries is the most that a job may be tried again by itself.
 const MaxRetries = 20

@@ -14,8 +14,11 @@ type Plan struct {
 	cron  *cron
 }
 
-// shortestEvery is the least time between two runs.
-const shortestEvery = time.Second
+// The least and the most time between two runs.
+const (
+	shortestEvery = time.Second
+	longestEvery  = 10 * 366 * 24 * time.Hour
+)
 
 // ParseSchedule reads "every 90m" or "cron 0 3 * * 1-5". The five fields of cron
 // are minute, hour, day of the month, month and day of the week (0 or 7 is
@@ -29,20 +32,23 @@ func ParseSchedule(text string) (Plan, error) {
 	case "every":
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < shortestEvery {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %q has no time of at least %v", text, shortestEvery), "write how often, as in every 90m")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has no time of at least %v", text, shortestEvery), "write how often, as in every 90m")
+		}
+		if d > longestEvery {
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has more than ten years between two runs", text), "write how often, as in every 90m")
 		}
 		return Plan{every: d}, nil
 	case "cron":
 		c, err := parseCron(rest)
 		if err != nil {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %q: %v", text, err), "write minute, hour, day, month and weekday, as in cron 0 3 * * 1-5")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q: %v", text, err), "write minute, hour, day, month and weekday, as in cron 0 3 * * 1-5")
 		}
 		if c.next(time.Now()).IsZero() {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %q never comes", text), "choose a day that exists")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q never comes", text), "choose a day that exists")
 		}
 		return Plan{cron: c}, nil
 	}
-	return Plan{}, invalid(fmt.Sprintf("the schedule %q is neither", text), "write every DURATION or cron FIELDS")
+	return Plan{}, invalid(fmt.Sprintf("the schedule %.100q is neither", text), "write every DURATION or cron FIELDS")
 }
 
 // Next returns the first time after now; base is when the job was first to run,
@@ -102,7 +108,7 @@ func parseField(text string, min, max int, names []string) (uint64, error) {
 		if n < 0 {
 			var err error
 			if n, err = strconv.Atoi(s); err != nil {
-				return 0, fmt.Errorf("%q is not a number", s)
+				return 0, fmt.Errorf("%.20q is not a number", s)
 			}
 		}
 		if n < min || n > max {
@@ -116,9 +122,12 @@ func parseField(text string, min, max int, names []string) (uint64, error) {
 		if stepped {
 			n, err := strconv.Atoi(by)
 			if err != nil || n < 1 {
-				return 0, fmt.Errorf("the step %q is not a positive number", by)
+				return 0, fmt.Errorf("the step %.20q is not a positive number", by)
 			}
 			step = n
+			if step > max { // a larger one takes the first alone, and n+step must not overflow
+				step = max + 1
+			}
 		}
 		first, last, isRange := strings.Cut(span, "-")
 		low, high := min, max

@@ -60,6 +60,7 @@ func TestScheduleRefused(t *testing.T) {
 	for _, bad := range []string{
 		"", "hourly", "every", "every 10", "every -1h", "every 10ms", "cron", "cron * * * *", "cron 60 * * * *", "cron * 24 * * *",
 		"cron * * 0 * *", "cron * * * 13 *", "cron * * * * 8", "cron 5-1 * * * *", "cron */0 * * * *", "cron a * * * *", "cron 0 0 30 feb *", "cron 1,,2 * * * *",
+		"every 900000h", "cron 5/99999999999999999999 * * * *",
 	} {
 		if _, err := ParseSchedule(bad); err == nil {
 			t.Errorf("ParseSchedule(%q) = nil, want an error", bad)
@@ -68,7 +69,7 @@ func TestScheduleRefused(t *testing.T) {
 }
 
 func FuzzSchedule(f *testing.F) {
-	for _, s := range []string{"cron */15 0-5,7 1/2 * sun", "every 1h", "cron @weekly", "cron 0 0 29 2 *"} {
+	for _, s := range []string{"cron */15 0-5,7 1/2 * sun", "every 1h", "cron @weekly", "cron 0 0 29 2 *", "cron 5/9223372036854775807 * * * *", "every 87840h"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -34,19 +34,33 @@ import (
 type Stored struct {
 	store *store.Store
 	keep  func() time.Duration
+	most  func() int
 	now   func() time.Time
 }
 
 var _ Queue = (*Stored)(nil)
 
-// NewStored returns the queue of a store, which stays the caller's. keep says how
-// long a job can be looked up after it ended; nil is a week.
-func NewStored(s *store.Store, keep func() time.Duration) *Stored {
-	if keep == nil {
-		keep = func() time.Duration { return 7 * 24 * time.Hour }
-	}
-	return &Stored{store: s, keep: keep, now: time.Now}
+// StoredConfig says how long jobs are kept, and how many. Both are asked for each
+// time; nil is the default.
+type StoredConfig struct {
+	Keep func() time.Duration // how long a job can be looked up after it ended [a week]
+	Most func() int           // how many jobs of one principal have not ended at most [1000]
 }
+
+// NewStored returns the queue of a store, which stays the caller's.
+func NewStored(s *store.Store, cfg StoredConfig) *Stored {
+	if cfg.Keep == nil {
+		cfg.Keep = func() time.Duration { return 7 * 24 * time.Hour }
+	}
+	if cfg.Most == nil {
+		cfg.Most = func() int { return 1000 }
+	}
+	return &Stored{store: s, keep: cfg.Keep, most: cfg.Most, now: time.Now}
+}
+
+// mostBytes is how large the arguments of the jobs of one principal that have not
+// ended are at most, all together.
+const mostBytes = 64 << 20
 
 const (
 	jobPrefix     = "job/"
@@ -73,6 +87,7 @@ type mark struct {
 	Group  string `json:"group,omitempty"`
 	Who    string `json:"who"`
 	Worker string `json:"worker,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"` // of the arguments
 }
 
 func jobKey(id string) string { return store.Key("job", id) }
@@ -94,16 +109,26 @@ func newID(now time.Time) string {
 
 func (q *Stored) moment() time.Time { return q.now().UTC().Truncate(time.Microsecond) }
 
+// encode returns plain data as JSON, and nil for what has no such form.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil // plain data: only raw JSON could fail, and check looked at it
+		return nil
 	}
 	return b
 }
 
-func (q *Stored) put(b *store.Batch, j *Job) {
-	value := encode(storedJob{jobVersion, *j})
+// value returns a job as it is stored. A job that has no such form must not be
+// written: nobody could read it again.
+func value(j *Job) ([]byte, error) {
+	b, err := json.Marshal(storedJob{jobVersion, *j})
+	if err != nil {
+		return nil, fmt.Errorf("store job %s: %w", j.ID, err)
+	}
+	return b, nil
+}
+
+func (q *Stored) put(b *store.Batch, j *Job, value []byte) {
 	if j.State.Final() {
 		b.PutFor(jobKey(j.ID), value, max(q.keep(), time.Minute))
 		return
@@ -113,7 +138,7 @@ func (q *Stored) put(b *store.Batch, j *Job) {
 
 // enter adds the key under which a job is found in its state.
 func (q *Stored) enter(b *store.Batch, j *Job) {
-	about := mark{ID: j.ID, Group: j.Group, Who: j.Who(), Worker: j.Worker}
+	about := mark{ID: j.ID, Group: j.Group, Who: j.Who(), Worker: j.Worker, Bytes: len(j.Call.Arguments)}
 	switch j.State {
 	case Queued:
 		b.Put(readyKey(j), encode(about))
@@ -145,9 +170,13 @@ func (q *Stored) leave(b *store.Batch, j *Job) {
 // change writes a job that was read as old. It fails with a [store.Conflict] if
 // the job has changed since.
 func (q *Stored) change(ctx context.Context, old, j *Job, more ...func(*store.Batch)) error {
+	text, err := value(j)
+	if err != nil {
+		return err
+	}
 	var b store.Batch
 	b.At(jobKey(j.ID), old.Version)
-	q.put(&b, j)
+	q.put(&b, j, text)
 	if old.State != j.State || old.State == Scheduled && !old.At.Equal(j.At) {
 		q.leave(&b, old)
 		q.enter(&b, j)
@@ -168,6 +197,9 @@ func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
 	if err := j.check(); err != nil {
 		return Job{}, err
 	}
+	if err := q.checkRoom(ctx, &j); err != nil {
+		return Job{}, err
+	}
 	now := q.moment()
 	for range 3 {
 		j.ID, j.Added, j.State = newID(now), now, Queued
@@ -184,9 +216,13 @@ func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
 		if j.At.After(now) || j.Schedule != "" {
 			j.State = Scheduled
 		}
+		text, err := value(&j)
+		if err != nil {
+			return Job{}, err
+		}
 		var b store.Batch
 		b.Absent(jobKey(j.ID))
-		q.put(&b, &j)
+		q.put(&b, &j, text)
 		q.enter(&b, &j)
 		version, err := q.store.Apply(ctx, &b)
 		if errors.Is(err, store.ErrConflict) {
@@ -196,6 +232,47 @@ func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
 		return j, err
 	}
 	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "add job", Err: errors.New("no free id was found"), Fix: "try again"}
+}
+
+// checkRoom refuses a job if its principal has too many that have not ended. A
+// model adds as many as it likes, and each is stored until it ends. Jobs that are
+// added at the same moment may all pass.
+func (q *Stored) checkRoom(ctx context.Context, j *Job) error {
+	most, who := q.most(), j.Who()
+	count, bytes := 0, len(j.Call.Arguments)
+	for _, prefix := range []string{nextPrefix, runningPrefix, waitingPrefix} {
+		for item, err := range q.store.Scan(ctx, prefix, store.Range{}) {
+			if err != nil {
+				return err
+			}
+			m, err := readMark(item)
+			if err != nil {
+				return err
+			}
+			if m.Who == who {
+				count++
+				bytes += m.Bytes
+			}
+		}
+	}
+	if count < most && bytes <= mostBytes {
+		return nil
+	}
+	why := fmt.Errorf("%d jobs of %s have not ended", count, j.Call.Principal.ID)
+	if count < most {
+		why = fmt.Errorf("%w, and their arguments and these are larger than %d MiB", why, mostBytes>>20)
+	}
+	return &capability.Error{
+		Kind: capability.Denied, Op: "add job for", Target: string(j.Call.Target), Rule: "jobs.pending", Err: why,
+		Fix: "start ken worker, or cancel some with ken jobs cancel",
+	}
+}
+
+func readMark(item store.Item) (m mark, err error) {
+	if err = json.Unmarshal(item.Value, &m); err != nil {
+		err = fmt.Errorf("read %s: %w", item.Key, err)
+	}
+	return m, err
 }
 
 // Get reads a job.
@@ -216,11 +293,21 @@ func (q *Stored) Get(ctx context.Context, id string) (Job, error) {
 func decode(item store.Item) (Job, error) {
 	var s storedJob
 	if err := item.Decode(jobVersion, &s); err != nil {
-		return Job{}, fmt.Errorf("read job %s: %w", strings.TrimPrefix(item.Key, jobPrefix), err)
+		return Job{}, &unreadableError{strings.TrimPrefix(item.Key, jobPrefix), err}
 	}
 	s.Job.Version = item.Version
 	return s.Job, nil
 }
+
+// An unreadableError says that what is stored is no job, or one of a newer
+// version of Ken. It is about that job alone.
+type unreadableError struct {
+	id  string
+	err error
+}
+
+func (e *unreadableError) Error() string { return "read job " + e.id + ": " + e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
 
 // List returns jobs, the oldest first. What cannot be read is in the error and
 // hides only itself.
@@ -268,9 +355,13 @@ func (q *Stored) Progress(ctx context.Context, id string) (p Progress, ok bool, 
 
 // Report keeps how far a job has come, for as long as it may run.
 func (q *Stored) Report(ctx context.Context, id string, p Progress) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("store the progress of job %s: %w", id, err)
+	}
 	var b store.Batch
-	b.PutFor(store.Key("jobs", "progress", id), encode(p), 24*time.Hour)
-	_, err := q.store.Apply(ctx, &b)
+	b.PutFor(store.Key("jobs", "progress", id), text, 24*time.Hour)
+	_, err = q.store.Apply(ctx, &b)
 	return err
 }
 

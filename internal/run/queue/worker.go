@@ -73,6 +73,8 @@ type Worker struct {
 	running map[string]context.CancelCauseFunc
 	done    sync.WaitGroup
 	ended   chan struct{} // holds one: a job has ended
+
+	refused string // why the last job could not be taken, which is said once; of loop alone
 }
 
 // NewWorker makes a worker.
@@ -107,10 +109,12 @@ func (w *Worker) ID() string { return w.id }
 var errStopping = errors.New("the worker is stopping")
 
 // lookEvery is how often a worker looks for jobs whose workers died, and
-// answerEvery for answers to approval requests that jobs wait for.
+// answerEvery for answers to approval requests that jobs wait for. claimAgain is
+// how long it waits after no job could be taken.
 const (
 	lookEvery   = 5 * time.Second
 	answerEvery = 500 * time.Millisecond
+	claimAgain  = time.Second
 )
 
 // Run takes jobs until ctx ends. Then it takes no more, and waits for those that
@@ -209,9 +213,9 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 	defer timer.Stop()
 	for {
 		var due <-chan time.Time
-		next, idle := w.fill(ctx, calls)
+		next, idle, err := w.fill(ctx, calls)
 		if idle && w.cfg.Once {
-			return nil
+			return err
 		}
 		if !next.IsZero() {
 			timer.Reset(max(time.Until(next), time.Millisecond))
@@ -232,35 +236,42 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 }
 
 // fill starts jobs until there is no room or nothing to start, and returns when
-// the next one is due, and whether nothing runs.
-func (w *Worker) fill(ctx, calls context.Context) (next time.Time, idle bool) {
+// the next one is due, whether nothing runs, and why no job can be taken.
+func (w *Worker) fill(ctx, calls context.Context) (next time.Time, idle bool, err error) {
 	for ctx.Err() == nil {
 		w.mu.Lock()
 		room := len(w.running) < w.cfg.Concurrent()
 		w.mu.Unlock()
 		if !room {
-			return time.Time{}, false // one that ends asks again
+			return time.Time{}, false, nil // one that ends asks again
 		}
 		j, ok, err := w.cfg.Queue.Claim(ctx, w.id, w.cfg.Limits())
 		if err != nil {
-			if ctx.Err() == nil {
+			if text := err.Error(); ctx.Err() == nil && text != w.refused {
+				w.refused = text
 				w.cfg.Log.Warn("no job can be taken", "error", err)
 			}
-			return time.Now().Add(time.Second), false
+			return time.Now().Add(claimAgain), w.idle(), err
 		}
+		w.refused = ""
 		if !ok {
 			break
 		}
 		w.start(calls, j)
 	}
-	w.mu.Lock()
-	idle = len(w.running) == 0
-	w.mu.Unlock()
+	idle = w.idle()
 	next, ok, err := w.cfg.Queue.NextDue(ctx)
 	if err != nil || !ok {
-		return time.Time{}, idle
+		return time.Time{}, idle, nil
 	}
-	return next, idle
+	return next, idle, nil
+}
+
+// idle reports whether nothing runs.
+func (w *Worker) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.running) == 0
 }
 
 func (w *Worker) recover(ctx context.Context) {

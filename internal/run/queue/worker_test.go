@@ -148,7 +148,7 @@ type shop struct {
 func open(t *testing.T, do tool, change func(*queue.WorkerConfig)) *shop {
 	t.Helper()
 	s := storetest.Open(t, storetest.Address(t))
-	sh := &shop{Stored: queue.NewStored(s, nil), maker: newMaker(t, s, t.TempDir(), do, nil)}
+	sh := &shop{Stored: queue.NewStored(s, queue.StoredConfig{}), maker: newMaker(t, s, t.TempDir(), do, nil)}
 	sh.work(t, change)
 	return sh
 }
@@ -243,7 +243,7 @@ func TestWorkerChecksAtStart(t *testing.T) {
 	st := storetest.Open(t, storetest.Address(t))
 	var off atomic.Bool
 	var ran atomic.Int32
-	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
 		ran.Add(1)
 		return text("ran")
 	}, &off)}
@@ -378,7 +378,7 @@ func TestWorkerStops(t *testing.T) {
 func TestWorkerForgotten(t *testing.T) {
 	var ran atomic.Int32
 	st := storetest.Open(t, storetest.Address(t))
-	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
 		ran.Add(1)
 		return text("ran")
 	}, nil)}
@@ -437,7 +437,7 @@ func TestSoakWorkerPriorityOrder(t *testing.T) {
 func inOrder(t *testing.T, jobs int) {
 	const beside = 8
 	st := storetest.Open(t, storetest.Address(t))
-	s := &shop{Stored: queue.NewStored(st, nil), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)}
+	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{Most: func() int { return 1e6 }}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)}
 	for i := range jobs {
 		s.add(t, "look", func(j *queue.Job) { j.Priority = (i*37)%21 - 10 })
 	}
@@ -512,10 +512,10 @@ func TestNewWorkerNeeds(t *testing.T) {
 func BenchmarkJobStart(b *testing.B) {
 	address := storetest.Address(b)
 	mine, theirs := storetest.Open(b, address), storetest.Open(b, address)
-	q := queue.NewStored(mine, nil)
+	q := queue.NewStored(mine, queue.StoredConfig{})
 	m := newMaker(b, theirs, b.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)
 	ended := make(chan queue.Job, 1)
-	w, err := queue.NewWorker(queue.WorkerConfig{Queue: queue.NewStored(theirs, nil), Maker: m, Record: func(j queue.Job) { ended <- j }})
+	w, err := queue.NewWorker(queue.WorkerConfig{Queue: queue.NewStored(theirs, queue.StoredConfig{}), Maker: m, Record: func(j queue.Job) { ended <- j }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -136,6 +136,10 @@ func refuses(t *testing.T, a, _ queue.Queue) {
 		"schedule":        func(j *queue.Job) { j.Schedule = "sometimes" },
 		"cron that never": func(j *queue.Job) { j.Schedule = "cron 0 0 31 2 *" },
 		"every nothing":   func(j *queue.Job) { j.Schedule = "every 0s" },
+		"every century":   func(j *queue.Job) { j.Schedule = "every 876000h" },
+		"before 1970":     func(j *queue.Job) { j.At = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC) },
+		"year -1":         func(j *queue.Job) { j.At = time.Date(0, 1, 1, 0, 0, 0, 0, time.FixedZone("", 12*3600)) },
+		"year 10000":      func(j *queue.Job) { j.At = time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -12*3600)) },
 	} {
 		j := Job("ann", "", 0)
 		change(&j)

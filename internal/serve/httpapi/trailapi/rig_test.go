@@ -177,7 +177,7 @@ func newRig(t testing.TB) *rig {
 			return p, key.Public(), err
 		},
 		Read: readFrom(kept),
-		Jobs: func() (queue.Queue, error) { return queue.NewStored(db, nil), nil }, AddJob: queue.NewStored(db, nil).Add,
+		Jobs: func() (queue.Queue, error) { return queue.NewStored(db, queue.StoredConfig{}), nil }, AddJob: queue.NewStored(db, queue.StoredConfig{}).Add,
 		RecordJob: func(ctx context.Context, event audit.Event, j queue.Job, by capability.Principal) error {
 			rec := audit.ForCall(j.Call)
 			rec.Event, rec.UserID = event, by.ID
