@@ -19,6 +19,10 @@ import (
 // The error is an *[Error] with all that is wrong in all files.
 func Load(places Places, explicit string) (Config, error) {
 	own, project, problems := places.files(explicit)
+	problems = append(problems, distrust(places.Home)...)
+	if own != "" {
+		problems = append(problems, distrust(own)...)
+	}
 	cfg, wrong, widening := places.load(own, project, func(c *Config) []capability.Problem {
 		return append(c.readCedar(), places.ownAccess(c, explicit != "")...)
 	})
