@@ -140,6 +140,10 @@ func (a *App) Rules() *policy.Rules {
 	return rules
 }
 
+// recentRules returns the rules in force as of the last look at the files, if that
+// was just now; nil means there are none.
+func (a *App) recentRules() *policy.Rules { return a.loader.Current().Rules }
+
 // effective returns the settings in force. It costs a look at the files at most;
 // one that cannot be used changes nothing. A caller that needs several values
 // which belong together calls it once.

@@ -99,7 +99,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
-		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, Desk: desk, Effects: db, Results: kept,
+		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, RecentRules: a.recentRules, Desk: desk, Effects: db, Results: kept,
 		Redactor: a.Redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
 		Limits: func() runner.Limits { return callLimits(a.effective(), a.Settings.Serve.Drain) },
 	})

@@ -86,6 +86,10 @@ func (a *App) gatewayConfig() mcpgateway.Config {
 			a.Redactor.Update()
 			return a.Redactor.Held(s)
 		},
+		Redactor: func() func(string) string {
+			a.Redactor.Update()
+			return a.Redactor.Held
+		},
 	}
 }
 

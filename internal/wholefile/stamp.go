@@ -34,6 +34,10 @@ func StampOf(path string) Stamp {
 // looks now.
 func (s Stamp) Same(now Stamp) bool { return !s.Recent && s.Looks(now) }
 
+// Unchanged looks at the file again and reports whether it is certain to be as it
+// was. It is Same(StampOf(s.Path)) for less: calls ask this of several files.
+func (s Stamp) Unchanged() bool { return !s.Recent && s.looksNow() }
+
 // Looks reports whether the file looks as it did.
 func (s Stamp) Looks(now Stamp) bool {
 	if s.Info == nil || now.Info == nil {

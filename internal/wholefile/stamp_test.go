@@ -12,7 +12,7 @@ import (
 func TestStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	none := StampOf(path)
-	if !none.Same(StampOf(path)) {
+	if !none.Same(StampOf(path)) || !none.Unchanged() {
 		t.Error("a file that is not there is not the same")
 	}
 	write := func(text string, changed time.Time) Stamp {
@@ -27,17 +27,33 @@ func TestStamp(t *testing.T) {
 	}
 	old := time.Now().Add(-time.Hour)
 	first := write("a", old)
-	if none.Looks(first) || first.Looks(none) {
+	if none.Looks(first) || first.Looks(none) || none.Unchanged() {
 		t.Error("a new file looks like none")
 	}
-	if !first.Same(StampOf(path)) {
+	if !first.Same(StampOf(path)) || !first.Unchanged() {
 		t.Error("an unchanged file is not the same")
 	}
 	recent := first
-	if recent.Recent = true; recent.Same(StampOf(path)) || !recent.Looks(StampOf(path)) {
+	if recent.Recent = true; recent.Same(StampOf(path)) || recent.Unchanged() || !recent.Looks(StampOf(path)) {
 		t.Error("a file that was just changed must look the same and not be certain to be")
 	}
-	if first.Looks(write("ab", old)) {
+	if first.Looks(write("ab", old)) || first.Unchanged() {
 		t.Error("a longer file looks the same")
+	}
+	if write("a", old.Add(time.Second)); first.Unchanged() {
+		t.Error("a file that was changed later is unchanged")
+	}
+	second := write("a", old)
+	if err := os.Rename(path, path+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if write("a", old); second.Unchanged() {
+		t.Error("another file with the same size and time is unchanged")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if second.Unchanged() {
+		t.Error("a file that was removed is unchanged")
 	}
 }

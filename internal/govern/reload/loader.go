@@ -174,12 +174,7 @@ func (s *Snapshot) upToDate() bool {
 	if s.Err != nil {
 		return false
 	}
-	for _, stamp := range s.stamps {
-		if !stamp.Same(wholefile.StampOf(stamp.Path)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.stamps, func(stamp wholefile.Stamp) bool { return !stamp.Unchanged() })
 }
 
 // readAgain reads the files, unless another goroutine has done so since began.

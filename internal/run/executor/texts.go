@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -22,10 +22,10 @@ const mostNames = 50_000
 // word (Mentioned). A link in one of the folders, which are absolute, counts as
 // what it leads to as well. If there are too many texts, Unseen says so.
 func (f *Facts) Texts(raw json.RawMessage, dirs ...string) {
-	t := texts{facts: f, dirs: map[string]string{}, seen: map[string]bool{}, followed: map[string]bool{}}
+	t := texts{facts: f, seen: map[mention]bool{}, followed: map[mention]bool{}}
 	for _, dir := range dirs {
-		if filepath.IsAbs(dir) {
-			t.dirs[dir] = Resolved(dir)
+		if filepath.IsAbs(dir) && !slices.ContainsFunc(t.dirs, func(b base) bool { return b.dir == dir }) {
+			t.dirs = append(t.dirs, base{dir: dir})
 		}
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -43,10 +43,22 @@ func (f *Facts) Texts(raw json.RawMessage, dirs ...string) {
 // texts collects names, each once.
 type texts struct {
 	facts *Facts
-	dirs  map[string]string // folders as given, and without links
-	seen  map[string]bool
+	dirs  []base
+	seen  map[mention]bool
 
-	followed map[string]bool // names whose targets were added
+	followed map[mention]bool // names whose targets were added
+}
+
+// A mention is a name with the list of the facts that it is in.
+type mention struct {
+	whole bool // in Named; otherwise in Mentioned
+	name  string
+}
+
+// A base is a folder that names may be relative to.
+type base struct {
+	dir  string // as given
+	root string // without links; "" until a name needs it
 }
 
 // text adds the names that a text may be or contain.
@@ -63,7 +75,7 @@ func (t *texts) text(text string) {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(";|&<>()\"'`$={}[],:@", r)
 	}) {
 		if line || strings.HasPrefix(word, ".") || strings.ContainsAny(word, "/\\") {
-			t.add(&t.facts.Mentioned, "m", word)
+			t.add(&t.facts.Mentioned, false, word)
 		}
 	}
 }
@@ -75,12 +87,12 @@ func (t *texts) name(text string) {
 			text = u.Path
 		}
 	}
-	t.add(&t.facts.Named, "n", text)
+	t.add(&t.facts.Named, true, text)
 }
 
 // add adds a name, and what it leads to. A name that is too long once it is clean
 // cannot be one.
-func (t *texts) add(list *[]string, kind, name string) {
+func (t *texts) add(list *[]string, whole bool, name string) {
 	if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
 		return
 	}
@@ -88,44 +100,50 @@ func (t *texts) add(list *[]string, kind, name string) {
 	if len(name) > longestPath {
 		return
 	}
-	if t.followed[kind+name] || t.followed["n"+name] {
+	if t.followed[mention{whole, name}] || t.followed[mention{true, name}] {
 		return
 	}
-	t.followed[kind+name] = true
-	for _, name := range t.targets(name) {
-		if t.seen[kind+name] || t.seen["n"+name] {
-			continue
+	t.followed[mention{whole, name}] = true
+	t.keep(list, whole, name)
+	for i := range t.dirs {
+		if target := t.dirs[i].target(name); target != "" {
+			t.keep(list, whole, target)
 		}
-		if len(t.seen) == mostNames {
-			t.facts.Unseen = fmt.Sprintf("the arguments have more than %d texts that may name files", mostNames)
-			return
-		}
-		t.seen[kind+name] = true
-		*list = append(*list, name)
 	}
 }
 
-// targets returns a name, and the names of the files in the folders that it leads
-// to through links.
-func (t *texts) targets(name string) []string {
-	out := []string{name}
-	for dir, root := range t.dirs {
-		rel := name
-		if filepath.IsAbs(name) {
-			if rel, _ = filepath.Rel(dir, name); rel == "" {
-				continue
-			}
-		}
-		if !filepath.IsLocal(rel) {
-			continue
-		}
-		abs := filepath.Join(root, rel)
-		if _, err := os.Lstat(abs); err != nil {
-			continue // most words are not files: one system call tells, not one for each part of the path
-		}
-		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
-			out = append(out, seenFrom(root, real))
+// keep adds a name to a list, unless it is there already.
+func (t *texts) keep(list *[]string, whole bool, name string) {
+	if t.seen[mention{whole, name}] || t.seen[mention{true, name}] {
+		return
+	}
+	if len(t.seen) == mostNames {
+		t.facts.Unseen = fmt.Sprintf("the arguments have more than %d texts that may name files", mostNames)
+		return
+	}
+	t.seen[mention{whole, name}] = true
+	*list = append(*list, name)
+}
+
+// target returns the name of the file that a name leads to through links in the
+// folder, or "" where it leads to none. Most words are not files: for those it
+// makes one system call.
+func (b *base) target(name string) string {
+	rel := name
+	if filepath.IsAbs(name) {
+		if rel, _ = filepath.Rel(b.dir, name); rel == "" {
+			return ""
 		}
 	}
-	return out
+	if !filepath.IsLocal(rel) || missing(b.dir+string(filepath.Separator)+rel) {
+		return ""
+	}
+	if b.root == "" {
+		b.root = Resolved(b.dir)
+	}
+	abs := filepath.Join(b.root, rel)
+	if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+		return seenFrom(b.root, real)
+	}
+	return ""
 }

@@ -17,6 +17,10 @@ func TestTexts(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, ".env"), nil, 0o600), os.Symlink(".env", filepath.Join(dir, "lnk")), os.Symlink(".", filepath.Join(dir, "way"))); err != nil {
 		t.Fatal(err)
 	}
+	linked := filepath.Join(t.TempDir(), "workspace") // the folder itself may be a link
+	if err := os.Symlink(dir, linked); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		raw       string
 		named     bool // .env, as a name
@@ -45,10 +49,12 @@ func TestTexts(t *testing.T) {
 		{`{`, false, false},
 		{`null`, false, false},
 	} {
-		var f Facts
-		f.Texts([]byte(tt.raw), dir)
-		if slices.Contains(f.Named, ".env") != tt.named || slices.Contains(f.Mentioned, ".env") != tt.mentioned || f.Unseen != "" {
-			t.Errorf("Texts(%.80s) = %.200q, %.200q, %q", tt.raw, f.Named, f.Mentioned, f.Unseen)
+		for _, from := range []string{dir, linked} {
+			var f Facts
+			f.Texts([]byte(strings.ReplaceAll(tt.raw, dir, from)), from)
+			if slices.Contains(f.Named, ".env") != tt.named || slices.Contains(f.Mentioned, ".env") != tt.mentioned || f.Unseen != "" {
+				t.Errorf("Texts(%.80s) in %s = %.200q, %.200q, %q", tt.raw, from, f.Named, f.Mentioned, f.Unseen)
+			}
 		}
 	}
 	var f Facts

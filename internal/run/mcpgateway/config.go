@@ -174,6 +174,10 @@ type Config struct {
 	// Redact returns a text without secrets. It is for what servers list [as it is].
 	Redact func(string) string
 
+	// Redactor returns a Redact for many texts: it looks for new secrets once, and
+	// not for each text [Redact].
+	Redactor func() func(string) string
+
 	// DenySampling reports whether servers are denied sampling [they are not].
 	DenySampling func() bool
 
@@ -201,6 +205,10 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Redact == nil {
 		c.Redact = func(s string) string { return s }
+	}
+	if c.Redactor == nil {
+		redact := c.Redact
+		c.Redactor = func() func(string) string { return redact }
 	}
 	if c.Roots == nil {
 		c.Roots = func() []string { return nil }

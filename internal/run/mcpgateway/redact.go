@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,9 +54,11 @@ func redactJSON(text []byte, redact func(string) string) ([]byte, error) {
 			end++
 		}
 		end = min(end+1, len(text))
-		var s string
-		if err := json.Unmarshal(text[at:end], &s); err != nil {
-			return nil, fmt.Errorf("take secrets out of its lists: %w", err)
+		s, plain := plainString(text[at:end])
+		if !plain {
+			if err := json.Unmarshal(text[at:end], &s); err != nil {
+				return nil, fmt.Errorf("take secrets out of its lists: %w", err)
+			}
 		}
 		if clean := redact(s); clean != s {
 			quoted, err := json.Marshal(clean)
@@ -75,4 +78,22 @@ func redactJSON(text []byte, redact func(string) string) ([]byte, error) {
 		return text, nil
 	}
 	return append(out, text[done:]...), nil
+}
+
+// plainString returns the text of a JSON string. It reports false for a string
+// with an escape, or one that is not valid: that is for the decoder.
+func plainString(quoted []byte) (string, bool) {
+	if len(quoted) < 2 || quoted[len(quoted)-1] != '"' {
+		return "", false
+	}
+	inner := quoted[1 : len(quoted)-1]
+	for _, c := range inner {
+		if c < ' ' || c == '\\' {
+			return "", false
+		}
+	}
+	if !utf8.Valid(inner) {
+		return "", false
+	}
+	return string(inner), true
 }

@@ -73,7 +73,7 @@ func (s *server) load(ctx context.Context, again bool) (*offer, error) {
 func (s *server) take(ctx context.Context, info link.Info, got link.Lists) error {
 	s.listing.Lock()
 	defer s.listing.Unlock()
-	l, err := newLists(s.def.Name, info, got, now(), s.g.cfg.Redact)
+	l, err := newLists(s.def.Name, info, got, now(), s.g.cfg.Redactor())
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,13 @@ func (r *Runner) rules() *policy.Rules {
 	return r.cfg.Rules()
 }
 
+func (r *Runner) recentRules() *policy.Rules {
+	if r.cfg.RecentRules == nil {
+		return nil
+	}
+	return r.cfg.RecentRules()
+}
+
 func (r *Runner) requestOf(ctx context.Context, call capability.Call, t target, facts *Facts, digest string) policy.Request {
 	c := policy.Of(t.Capability)
 	if facts.Class != policy.ClassUnknown {

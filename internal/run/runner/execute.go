@@ -61,7 +61,7 @@ func (r *Runner) recheck(ctx context.Context, inv *invocation) error {
 			Err: errors.New("the call was changed after it was decided on"), Fix: "find the plugin that keeps a call's arguments and changes them",
 		}
 	}
-	if rules := r.rules(); rules != p.rules {
+	if rules := r.recentRules(); rules != p.rules {
 		p.request.Time = r.cfg.Now()
 		if p.decide(rules); p.decision.Effect != policy.Allow {
 			inv.notes.add("rules", "they changed while the call waited")

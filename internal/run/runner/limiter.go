@@ -201,9 +201,18 @@ func (g *limiter) withdraw(w *waiter) bool {
 	return true
 }
 
+// anyWaits reports whether a call waits for a place.
+func (g *limiter) anyWaits() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.line.waiting > 0
+}
+
 // leave frees a place for the next in turn.
 func (g *limiter) leave(name string) {
-	g.renew()
+	if g.anyWaits() { // all others ask for the limits when they come
+		g.renew()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.loads[name]

@@ -313,6 +313,16 @@ func TestRulesChangeWhileWaiting(t *testing.T) {
 	wantKind(t, err, capability.Denied)
 }
 
+// TestRecentRulesDecide: a call that leaves the queue is decided on again when the
+// recent rules are others than those of the decision.
+func TestRecentRulesDecide(t *testing.T) {
+	r := newRig(t, tool{invoke: never(t)}, func(c *Config) {
+		c.RecentRules = func() *policy.Rules { return nil }
+	})
+	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
+	wantKind(t, err, capability.Denied)
+}
+
 // TestUnwrap: policy, executor and record see the real call only.
 func TestUnwrap(t *testing.T) {
 	r := newRig(t, tool{}, nil)

@@ -70,6 +70,11 @@ type Config struct {
 	// when a call leaves the queue. Nil, or nil rules, refuse everything.
 	Rules func() *policy.Rules
 
+	// RecentRules returns the rules in force at most a few microseconds ago. It is
+	// asked when a call leaves the queue, just after Limits, which may be a look at
+	// the same files. Nil stands for Rules.
+	RecentRules func() *policy.Rules
+
 	// Desk may be nil: then every question is a refusal.
 	Desk Desk
 
@@ -146,6 +151,9 @@ func New(cfg Config) (*Runner, error) {
 	limits, err := cfg.Limits().filled()
 	if err != nil {
 		return nil, fmt.Errorf("make runner: %w", err)
+	}
+	if cfg.RecentRules == nil {
+		cfg.RecentRules = cfg.Rules
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
