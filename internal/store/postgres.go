@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ken/internal/pgerror"
 )
 
 // A postgres keeps the store in tables of a PostgreSQL server. All time is the
@@ -256,7 +258,7 @@ func postgresError(err error) error {
 	var network net.Error
 	var connecting *pgconn.ConnectError
 	away := func() error {
-		return cause(ErrUnavailable, err, "look whether the server runs and can be reached at this address")
+		return cause(ErrUnavailable, pgerror.Connect(err), "look whether the server runs and can be reached at this address")
 	}
 	switch {
 	case err == nil || hasKind(err):

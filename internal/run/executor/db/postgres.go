@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"ken/internal/address"
+	"ken/internal/pgerror"
 )
 
 // A postgres is a session with a PostgreSQL server while one call runs, inside
@@ -125,10 +126,7 @@ func withoutAddress(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return errors.New(e.Message)
 	}
-	if e, ok := errors.AsType[*pgconn.ConnectError](err); ok && e.Unwrap() != nil {
-		return e.Unwrap()
-	}
-	return err
+	return pgerror.Connect(err)
 }
 
 // begin begins the transaction, and refuses a user that it would not hold: one
