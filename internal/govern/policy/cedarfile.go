@@ -54,7 +54,7 @@ func (c *compiler) cedarFile(f CedarFile) {
 	}
 	list, err := cedar.NewPolicyListFromBytes(f.Name, f.Text)
 	if err != nil {
-		c.fault("read cedar file %s: %w", f.Name, err)
+		c.fault("%w", parseFault(f.Name, err))
 		return
 	}
 	v, err := validator()
@@ -72,7 +72,7 @@ func (c *compiler) cedarFile(f CedarFile) {
 			text: "An organisation's policy decided",
 		}
 		if err := v.Policy(ru.id, syntax); err != nil {
-			c.fault("%s: %w; see the schema that ken policy show --schema prints", where, err)
+			c.fault("%s: %w; see the schema that ken policy show --schema prints", where, checkFault(ru.id, err))
 			continue
 		}
 		if err := ru.annotations(p); err != nil {
