@@ -98,6 +98,10 @@ type Config struct {
 	Briefly bool
 	Targets []string
 
+	// OneCall says that the process makes one call of a person and ends. What is
+	// to be known about the settings is told by the doctor and by processes that stay.
+	OneCall bool
+
 	environment func() []string
 	gateway     *mcpgateway.Gateway // of another App
 }
@@ -140,6 +144,7 @@ type App struct {
 
 	configFile string // that was named; empty: the usual ones
 	log        *slog.Logger
+	oneCall    bool
 	getenv     func(string) string
 	reporter   *trace.Reporter
 	closers    closers

@@ -45,7 +45,7 @@ const openStore = 20 * time.Second
 func (a *App) keepSecrets(cfg Config) {
 	a.Secrets = secret.New(secret.Config{Dir: a.Places.Home, Environ: cfg.environ()})
 	a.Redactor = redaction.New(a.Secrets)
-	a.log = slog.New(a.Redactor.Handler(cfg.Log.Handler()))
+	a.log, a.oneCall = slog.New(a.Redactor.Handler(cfg.Log.Handler())), cfg.OneCall
 }
 
 func (a *App) govern(loader *reload.Loader) {

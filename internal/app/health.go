@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/govern/policy"
 	"ken/internal/run/mcpservers/profile"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/health"
@@ -33,7 +34,7 @@ func (a *App) health() *health.Collector {
 	gateway := a.gatewayConfig()
 	gateway.Getenv, gateway.Log = a.Servers.Value, a.log
 	return health.New(health.Config{
-		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, Tenant: a.Principal.Tenant, Secrets: a.Secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
+		Sandbox: a.Settings.Sandbox, Profile: a.loader.ProfileName, ShellFull: a.shellFull, Tenant: a.Principal.Tenant, Secrets: a.Secrets, Store: a.store.Get, Desk: a.Desk, Extensions: a.Extensions,
 		Databases: func() []config.Database { return a.effective().Databases }, Resolve: a.Redactor.Resolve,
 		Servers: a.Servers, StatusDir: statusDir(a.Places), Catalog: a.Catalog, Workspace: a.Places.Workspace, Getenv: a.getenv, Log: a.log,
 		Audit: []string{a.Places.Audit, a.Archive.CheckpointDir},
@@ -42,6 +43,16 @@ func (a *App) health() *health.Collector {
 			Networks: func() []netip.Prefix { return a.effective().Sandbox.Prefixes() }, Getenv: a.getenv,
 		}),
 	})
+}
+
+// shellFull reports whether the rules let the tool shell run any command.
+func (a *App) shellFull() bool {
+	rules := a.Rules()
+	if rules == nil {
+		return false
+	}
+	t := rules.Tool("shell")
+	return t.Enabled && t.Mode == policy.AccessFull
 }
 
 // noRules returns why there are no rules, or nil if there are some. The user who

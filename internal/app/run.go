@@ -154,7 +154,7 @@ func (a *App) executorConfig(kept *result.Store) executors.Config {
 	cfg := executors.Config{
 		Start: a.Settings, Settings: a.effective, Rules: a.Rules, Places: a.Places, Path: a.path, Lookup: a.lookup.Find,
 		Granter: grants.Granter{Private: a.private(), Current: a.loader.Current},
-		Results: kept, Redactor: a.Redactor, FenceKey: fenceKey(a.Places), Functions: a.functions, Plugins: a.plugins, Log: a.log, OnClose: a.closers.Add,
+		Results: kept, Redactor: a.Redactor, FenceKey: fenceKey(a.Places), Functions: a.functions, Plugins: a.plugins, Log: a.log, OneCall: a.oneCall, OnClose: a.closers.Add,
 		Model: func(context.Context) (llm.Model, error) { return a.Models.Model() },
 	}
 	if a.gateway != nil {

@@ -30,6 +30,7 @@ type environment struct {
 	catalogs   []string
 	json       bool
 	serving    bool // servers may appear while it runs
+	oneCall    bool // it makes one call of a person
 }
 
 // open builds the program and loads the catalog. It waits for the MCP servers that
@@ -37,7 +38,7 @@ type environment struct {
 func (c *environment) open(ctx context.Context, targets ...string) (*app.App, error) {
 	return app.Open(ctx, app.Config{
 		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.Observe,
-		Servers: !c.serving, Briefly: true, Targets: targets,
+		Servers: !c.serving, Briefly: true, Targets: targets, OneCall: c.oneCall,
 	})
 }
 

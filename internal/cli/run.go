@@ -49,7 +49,10 @@ func newRun(env *environment) *cobra.Command {
 			"answer with ken approve. Status: 0 done, 1 failed, 2 usage, 3 denied, 4 waiting for\n" +
 			"approval, 124 timeout.",
 		Args: something(`nothing to run; write a command, as in ken run "/list-files", or an id with its arguments, as in ken run tool:read_file '{"path":"README.md"}'`),
-		RunE: c.withTarget(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) }),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			c.oneCall = true
+			return c.withTarget(func(ctx context.Context, a *app.App, given []string) error { return c.run(ctx, a, r, given) })(cmd, given)
+		},
 	}
 	// What follows the command is its own, dashes too.
 	cmd.Flags().SetInterspersed(false)

@@ -49,6 +49,7 @@ type Config struct {
 	Functions *function.Executor
 	Plugins   *plugins.Set
 	Log       *slog.Logger
+	OneCall   bool // the process makes one call of a person, and warns of no setting
 
 	// Gateway, when not nil, runs the tools of MCP servers.
 	Gateway executor.Executor

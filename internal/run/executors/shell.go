@@ -32,7 +32,7 @@ func newShell(cfg Config) (*shell.Executor, error) {
 		return nil, err
 	}
 	cfg.OnClose(x.Close)
-	if t := cfg.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull {
+	if t := cfg.Rules().Tool("shell"); t.Enabled && t.Mode == policy.AccessFull && !cfg.OneCall {
 		cfg.Log.Warn("the tool shell is in the mode full: a model may have any command run in the sandbox", "key", "tools.shell.mode")
 	}
 	return x, nil

@@ -9,6 +9,7 @@ import (
 type Running struct {
 	Isolation Isolation
 	Profile   string // of the rules
+	ShellFull bool   // the tool shell runs any command
 	Store     string // where state is kept
 	StoreErr  error
 	Audit     string // the folder of the audit log
@@ -36,6 +37,12 @@ func running(r Running) []Check {
 	}
 	if r.StoreErr != nil {
 		checks[2] = Check{Name: "state", Grade: Bad, Message: r.StoreErr.Error(), Fix: "until this is fixed no call can be made"}
+	}
+	if r.ShellFull {
+		checks = append(checks, Check{
+			Name: "shell", Grade: Good, Note: true, Message: "the tool shell is in the mode full: a model may run any command in the sandbox, with your approval",
+			Fix: "the mode allowlist, in tool-access.json or policy.toolAccess, limits it to commands that you list",
+		})
 	}
 	if r.Audit != "" {
 		checks = append(checks, auditLog(r))

@@ -23,6 +23,7 @@ import (
 type Config struct {
 	Sandbox    config.Sandbox
 	Profile    func() string // the profile of the rules
+	ShellFull  func() bool   // whether the tool shell runs any command
 	Tenant     string        // of the operator
 	Secrets    *secret.Store
 	Store      func() (*store.Store, error)
@@ -52,7 +53,7 @@ func New(cfg Config) *Collector { return &Collector{cfg} }
 
 // Running returns how calls are carried out here.
 func (c *Collector) Running(ctx context.Context) doctor.Running {
-	r := doctor.Running{Isolation: isolation(ctx, c.cfg.Sandbox), Profile: c.cfg.Profile(), SecretErr: c.cfg.Secrets.Check()}
+	r := doctor.Running{Isolation: isolation(ctx, c.cfg.Sandbox), Profile: c.cfg.Profile(), ShellFull: c.cfg.ShellFull(), SecretErr: c.cfg.Secrets.Check()}
 	if len(c.cfg.Audit) > 0 {
 		r.Audit, r.AuditErr = c.cfg.Audit[0], writable(c.cfg.Audit...)
 	}
