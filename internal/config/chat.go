@@ -297,7 +297,11 @@ func parseHooks(r *reading, at spot, v yamldoc.Value) ([]Hook, bool) {
 	var out []Hook
 	ok := named(r, at, v, "hook", "{command: [./check.sh]}", func(where spot, name string, about *yamldoc.Map) {
 		h := Hook{Name: name, Dir: r.dir}
+		known := len(r.problems)
 		decode(r, where.key+".", about, hookSettings(), &h)
+		if len(r.problems) > known {
+			return // a command that is wrong is not missing too
+		}
 		if len(h.Command) == 0 || strings.TrimSpace(h.Command[0]) == "" {
 			r.fault(where, "bad-value", "write command: [program, argument]", "%s has no command", where.key)
 		}
