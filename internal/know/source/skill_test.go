@@ -124,7 +124,7 @@ func TestSkillLeniency(t *testing.T) {
 		{"neither, and no prose", "---\nlicense: MIT\n---\n", "skill:x", "X", []string{"x/SKILL.md warning skill-empty", "x/SKILL.md:2 warning skill-name", "x/SKILL.md:2 warning skill-description"}},
 		{"no frontmatter", "# T\n\nDoes it.\n", "skill:x", "Does it.", []string{"x/SKILL.md:1 warning no-frontmatter"}},
 		{"colon in the description", "---\nname: x\ndescription: Use when: needed\n---\nx\n", "skill:x", "Use when: needed", []string{"x/SKILL.md:3 warning mended-frontmatter: description is not valid YAML"}},
-		{"list as description", "---\nname: x\ndescription: [Beta]\n---\nx\n", "skill:x", "[Beta]", nil},
+		{"list as description", "---\nname: x\ndescription: [Beta]\n---\nx\n", "skill:x", "[Beta]", []string{`x/SKILL.md:3 warning skill-description: the description is a list, and is read as the text "[Beta]"`}},
 		{"another name than the folder's", "---\nname: y\ndescription: d\n---\nx\n", "skill:y", "d", []string{"x/SKILL.md:2 warning skill-name: the name is y but the folder is called x"}},
 		{"capitals and spaces", "---\nname: My Skill\ndescription: d\n---\nx\n", "skill:My Skill", "d", []string{"x/SKILL.md:2 warning skill-name: the name \"My Skill\" is not lower-case"}},
 		{"long name", "---\nname: " + strings.Repeat("n", 65) + "\ndescription: d\n---\nx\n", "skill:" + strings.Repeat("n", 65), "d", []string{"x/SKILL.md:2 warning skill-name: the name has 65 characters"}},

@@ -71,6 +71,7 @@ func readCommand(u *format.Unit) {
 	}
 	r := yamldoc.NewReader(pg.Meta)
 	c := commandOf(u, pg, r, body)
+	warnOfList(u, u.Path, pg, r, "bad-value")
 	d := capability.Detail{Body: body}
 	if commandArgument().MatchString(body) {
 		d.Schema = argumentsSchema(c.Meta["argument-hint"])

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -178,6 +179,7 @@ func slug(name string) string {
 
 func (s *skill) describe(c *capability.Capability, r *yamldoc.Reader) {
 	c.Description = format.FoldSpace(plainField(s.page, r, "description"))
+	warnOfList(s.u, s.file, s.page, r, "skill-description")
 	if c.Description != "" {
 		if n := utf8.RuneCountInString(c.Description); n > maxSkillDescription {
 			s.u.Warn("skill-description", s.file, s.at(r, "description"),
@@ -211,6 +213,22 @@ func plainField(pg format.Page, r *yamldoc.Reader, key string) string {
 		}
 	}
 	return r.String(key)
+}
+
+// warnOfList warns of a description that YAML takes for a list or a map: it is
+// read as the text that stands there, which may not be what was meant.
+func warnOfList(u *format.Unit, file string, pg format.Page, r *yamldoc.Reader, code string) {
+	f, _ := r.Field("description")
+	what := "list"
+	switch f.Value.Any.(type) {
+	case []yamldoc.Value:
+	case *yamldoc.Map:
+		what = "map"
+	default:
+		return
+	}
+	u.Warn(code, file, pg.Line(f.Line), "the description is a "+what+", and is read as the text "+strconv.Quote(looseText(pg, "description")),
+		"write one text, in quotation marks if it begins with a bracket")
 }
 
 // looseText returns a value of the frontmatter as it is written.
