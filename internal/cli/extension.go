@@ -200,7 +200,7 @@ func (c *extensionCommand) disable() *cobra.Command {
 				c.out.Linef("%s is off (%s)", output.Line(s.ID), output.Line(s.Place))
 			}
 			if len(off) == 0 {
-				c.out.Linef("%s was never on", output.Line(name))
+				c.out.Linef("%s is off; it was never enabled", output.Line(name))
 			}
 			return nil
 		}),

@@ -170,7 +170,14 @@ func (s *Set) Disable(ctx context.Context, by capability.Principal, name, place,
 	s.RenewIfSwitched(ctx)
 	defer s.RenewIfSwitched(ctx)
 	defer s.cfg.Stop(ctx)
-	return desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: by, Origin: capability.ByPerson, Why: why})
+	off, err := desk.Disable(ctx, review.Key{ID: name, Place: place}, review.Word{By: by, Origin: capability.ByPerson, Why: why})
+	if capability.KindOf(err) == capability.NotFound {
+		if _, missing := s.Find(ctx, name, place); missing != nil {
+			return nil, missing
+		}
+		return nil, nil // it is there, and nobody ever enabled it
+	}
+	return off, err
 }
 
 // storeTime is how long the store may take while a catalog is made.

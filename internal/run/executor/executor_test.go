@@ -159,9 +159,9 @@ func itoa(n int) string {
 // TestRefused: a run that never started is an error of Ken's without a folder
 // of this machine, and still unwraps to its cause.
 func TestRefused(t *testing.T) {
-	cause := errors.New("take /home/ada/bin/tool: permission denied")
+	cause := errors.New("open /home/ada/bin/tool: permission denied")
 	err := Refused(capability.Call{Target: "t"}, &sandbox.Refusal{Layer: "namespaces", Cause: cause})
-	if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "ada") || !strings.Contains(err.Error(), "take tool: permission denied") || !errors.Is(err, cause) {
+	if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "ada") || !strings.Contains(err.Error(), "open tool: permission denied") || !errors.Is(err, cause) {
 		t.Errorf("Refused = %v", err)
 	}
 	if got := capability.KindOf(Refused(capability.Call{}, context.DeadlineExceeded)); got != capability.Timeout {

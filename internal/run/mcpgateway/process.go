@@ -107,6 +107,9 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	if def.Profile == ProfileImported {
 		spec.Open.Files, spec.Open.Network = true, true
 	} else {
+		if closed, ok := errors.AsType[*sandbox.ClosedError](sandbox.Reachable(c.path, g.cfg.Require)); ok {
+			return spec, fmt.Errorf("%w; %s", closed, closed.Fix())
+		}
 		spec.Read, spec.Write = def.Read, def.Write
 		if len(def.Hosts) > 0 {
 			proxy, err := egress.New(egress.Config{Allow: def.Hosts, Networks: def.Networks})

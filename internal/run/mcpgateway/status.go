@@ -46,6 +46,7 @@ type Status struct {
 
 	Tools, Prompts, Resources, Templates int
 	Quarantined                          int       // of Tools
+	Own                                  int       // tools of Ken's own for its resources and prompts, which are not in Tools
 	Barred                               int       // how many of Prompts, Resources and Templates are barred
 	Listed                               time.Time // zero: never
 
@@ -126,6 +127,8 @@ func (s *server) offeredLocked(st *Status) {
 			if e.barred != "" {
 				st.Quarantined++
 			}
+		} else {
+			st.Own++
 		}
 	}
 	st.Problems = slices.Clone(o.problems)

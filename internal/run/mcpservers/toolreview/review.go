@@ -79,7 +79,7 @@ type Server struct {
 	Why      string    `json:"why,omitempty"`  // where it cannot be used
 	Fix      string    `json:"fix,omitempty"`  // what to do then
 	First    time.Time `json:"first,omitzero"` // when it was first listed
-	Accepted int       `json:"accepted"`
+	Accepted int       `json:"accepted"`       // tools, without Ken's own for resources and prompts
 	New      int       `json:"new"`
 	Changed  int       `json:"changed"`
 	Notes    []string  `json:"notes,omitempty"` // what is left out of its lists, and why
@@ -132,7 +132,7 @@ func (v *Reviews) List(ctx context.Context) ([]Server, error) {
 				}
 			}
 		}
-		one := Server{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: p.Accepted, New: p.New, Changed: p.Changed}
+		one := Server{Name: s.Name, Place: s.Origin.String(), Key: key, First: p.First, Accepted: max(0, p.Accepted-now[s.Name].Own), New: p.New, Changed: p.Changed}
 		one.State, one.Why, one.Fix = stateOf(s, p, now[s.Name])
 		for _, p := range now[s.Name].Problems {
 			if p.Code == "mcp-list" {

@@ -32,7 +32,7 @@ func buildRoot(o *Order) (missing []string, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("take %s: %w", m.Source, err)
+			return nil, fmt.Errorf("open %s: %w", m.Source, err)
 		}
 		trees = append(trees, tree{fd, m})
 	}
