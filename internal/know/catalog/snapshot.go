@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/spelling"
+	"ken/internal/untrusted"
 )
 
 // A Snapshot is the catalog at one moment. It never changes.
@@ -165,7 +166,8 @@ func (s *Snapshot) LookupAmong(name string, sees func(ordinal int) bool) (*Entry
 		return e, nil
 	}
 	unknown := &Unknown{Near: s.near(name, named, sees)}
-	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: name, Err: unknown}
+	// The name may be a model's own, with line ends and no end.
+	err := &capability.Error{Kind: capability.NotFound, Op: "find", Target: untrusted.Line(name, 200), Err: unknown}
 	if len(named) > 1 {
 		err.Kind = capability.Invalid
 		err.Err = fmt.Errorf("%d capabilities have this name", len(named))

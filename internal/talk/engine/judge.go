@@ -53,13 +53,16 @@ func judge(ctx context.Context, s setup, h history, number int, p progress, got 
 		return judgeRefusal(s, p, got)
 	case len(calls) > 0:
 		return judgeCalls(s, h, number, p, got, calls)
-	case strings.TrimSpace(p.text) == "":
+	case strings.TrimSpace(p.text) == "" && !got.truncated:
 		return judgeNothing(s, p, got)
 	}
 	v := got.verdict(s, p)
 	v.end, v.last = ending{reason: event.EndAnswer}, true
 	if got.truncated {
-		v.end = ending{event.EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut (chat.answerBytes)", s.terms.Limits.AnswerBytes)}
+		v.end = ending{event.EndLimit, fmt.Sprintf("the answer has more than %d bytes and was cut, and no call in it was made (chat.answerBytes)", s.terms.Limits.AnswerBytes)}
+		if len(got.blocks) == 0 {
+			v.entries[0] = unanswered(v.entries[0])
+		}
 	} else if got.stop == llm.StopLength {
 		v.events = append(v.events, event.Notice{Name: "limit", Text: "the answer ran into the most tokens that one may have; say \"go on\" for the rest"})
 	}
@@ -84,7 +87,7 @@ func judgeCalls(s setup, h history, number int, p progress, got answer, calls []
 	for _, name := range declaredTools(h) {
 		declared[name] = true
 	}
-	toolcall.Name(calls, toolcall.Answer{Turn: number, Before: p.calls, Whole: whole, Declared: declared})
+	toolcall.Name(calls, toolcall.Answer{Turn: number, Before: p.calls, Whole: whole, Declared: declared, Used: usedIDs(h)})
 	v := got.verdict(s, p)
 	v.calls = true
 	if !whole {
@@ -100,6 +103,19 @@ func judgeCalls(s setup, h history, number int, p progress, got answer, calls []
 		v.end = notAnswered
 	}
 	return v
+}
+
+// usedIDs returns the ids of the calls in a history.
+func usedIDs(h history) map[string]bool {
+	used := map[string]bool{}
+	for i := range h.live {
+		for _, b := range h.live[i].Blocks {
+			if b.Call != nil {
+				used[b.Call.ID] = true
+			}
+		}
+	}
+	return used
 }
 
 // notAnswered is the end of a turn that the provider would not answer.

@@ -100,6 +100,37 @@ func TestFloods(t *testing.T) {
 		}
 		r.entries(id)
 	})
+	t.Run("arguments", func(t *testing.T) {
+		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{AnswerBytes: 10_000}}.Always }})
+		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"`+strings.Repeat("x", 100_000)+`"}`)), text("Done.")))
+		if d := done(t, r.say(id, "go"), event.EndLimit); !strings.Contains(d.Why, "no call in it was made (chat.answerBytes)") {
+			t.Errorf("Done.Why = %q, want that the call was not made", d.Why)
+		}
+		r.entries(id)
+	})
+	t.Run("ids", func(t *testing.T) { // a server that numbers the calls of each answer from the start
+		r := open(t, setting{})
+		again := func() llmtest.Reply {
+			c := invoke("tool:greet", `{"name":"Ada"}`)
+			c.ID = "call_0"
+			return answers(c)
+		}
+		id := r.begin(llmtest.Replies(again(), again(), text("Done.")))
+		done(t, r.replying(event.Input{Session: id, Text: "go"}, event.Reply{Yes: true}), event.EndAnswer)
+		seen := map[string]bool{}
+		for _, e := range r.entries(id) {
+			for _, b := range e.Blocks {
+				if b.Call != nil && seen[b.Call.ID] {
+					t.Errorf("two calls have the id %s", b.Call.ID)
+				} else if b.Call != nil {
+					seen[b.Call.ID] = true
+				}
+			}
+		}
+		if len(seen) != 2 {
+			t.Errorf("the calls have the ids %v, want two", seen)
+		}
+	})
 	t.Run("calls", func(t *testing.T) {
 		r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Limits: Limits{Calls: 10}}.Always }})
 		var calls []llm.ToolCall

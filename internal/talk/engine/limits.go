@@ -133,7 +133,7 @@ func checkRepeats(limits Limits, p progress, j *pendingCall) progress {
 	p.repeats++
 	if limits.Repeats > 0 && p.repeats > limits.Repeats {
 		p.looping = true
-		j.refuse(capability.Denied, string(j.shown.Target), fmt.Errorf("the same call with the same arguments was made %d times in a row (chap.repeats)", p.repeats-1), "use what it gave, do something else, or answer")
+		j.refuse(capability.Denied, string(j.shown.Target), fmt.Errorf("the same call with the same arguments was made %d times in a row (chat.repeats)", p.repeats-1), "use what it gave, do something else, or answer")
 	}
 	return p
 }

@@ -12,11 +12,12 @@ import (
 )
 
 // A Retry says how often and how patiently a request is made again. The zero
-// value means 4 tries, half a second before the second, at most 600 s.
+// value means 4 tries, half a second before the second, at most 600 s. If a server
+// asks for a longer wait, the request is not made again.
 type Retry struct {
 	Tries int           // requests in all; 1 means no retry
 	First time.Duration // before the second try; it doubles from there
-	Most  time.Duration // no wait is longer, whatever the server asks for
+	Most  time.Duration // no wait is longer
 }
 
 func (r Retry) filled() Retry {
@@ -80,6 +81,11 @@ func Generate(ctx context.Context, cfg Config, attempt func(context.Context) ite
 			}
 			failure := cfg.alike(ctx, err, started, try)
 			if started || try >= retry.Tries || !again(failure) {
+				yield(llm.Chunk{}, failure)
+				return
+			}
+			if failure.RetryAfter > retry.Most { // asked earlier, it would refuse again
+				failure.Fix = "the server asks to wait " + failure.RetryAfter.Round(time.Second).String() + "; try again then, or use another model"
 				yield(llm.Chunk{}, failure)
 				return
 			}

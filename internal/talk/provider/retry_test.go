@@ -161,7 +161,7 @@ func TestRetrySchedule(t *testing.T) {
 			[]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}},
 		{"the server's hint", &play{attempts: []scene{hinted(7 * time.Second), {chunks: []llm.Chunk{{Text: "a"}}}}}, Config{},
 			[]time.Duration{7 * time.Second}, []time.Duration{7 * time.Second}},
-		{"a hint over the most", &play{attempts: []scene{hinted(time.Hour), {chunks: []llm.Chunk{{Text: "a"}}}}}, Config{},
+		{"a hint of the most", &play{attempts: []scene{hinted(600 * time.Second), {chunks: []llm.Chunk{{Text: "a"}}}}}, Config{},
 			[]time.Duration{600 * time.Second}, []time.Duration{600 * time.Second}},
 	}
 	for _, tt := range tests {
@@ -184,6 +184,20 @@ func TestRetrySchedule(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRetryTooLate: if a server asks for a longer wait than is made, it is not
+// asked again, and the error says how long it wants to be left alone.
+func TestRetryTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &play{attempts: []scene{{err: &llm.Error{Kind: llm.Rate, RetryAfter: 24 * time.Hour}}, {chunks: []llm.Chunk{{Text: "a"}}}}}
+		began := time.Now()
+		_, err := run(t.Context(), Config{}, p)
+		e, ok := errors.AsType[*llm.Error](err)
+		if !ok || e.Kind != llm.Rate || !strings.Contains(e.Fix, "wait 24h0m0s") || len(p.at) != 1 || time.Since(began) > 0 {
+			t.Errorf("run() = %v after %v and %d attempts, want an error at once that names the wait", err, time.Since(began), len(p.at))
+		}
+	})
 }
 
 // TestAbortDuringWait ends the conversation in the middle of a wait: at once,

@@ -94,10 +94,16 @@ type Answer struct {
 	Before   int             // calls of the turn before the answer
 	Whole    bool            // the answer came to its own end
 	Declared map[string]bool // the tools that the request declared
+	Used     map[string]bool // ids of calls that the model has before it
 }
 
+// mostName is how many bytes of a tool's name are kept. No tool has a longer one,
+// and the name is sent again with every request.
+const mostName = 512
+
 // Name sets a unique id for each call and a name that the provider accepts in
-// the next request. A call of a tool that was not declared becomes a call of
+// the next request. Some servers begin to number the calls of each answer again;
+// providers refuse a conversation in which two calls have one id. A call of a tool that was not declared becomes a call of
 // invoke_capability. If that tool was not declared either, because the request
 // declares everything, the call keeps its name if the name is valid.
 func Name(calls []*llm.ToolCall, a Answer) {
@@ -107,13 +113,16 @@ func Name(calls []*llm.ToolCall, a Answer) {
 	}
 	seen := map[string]bool{}
 	for i, c := range calls {
-		if !plainID(c.ID) || seen[c.ID] {
-			for c.ID = fmt.Sprintf("call_%d_%d", a.Turn, a.Before+i+1); taken[c.ID]; {
+		if !plainID(c.ID) || seen[c.ID] || a.Used[c.ID] {
+			for c.ID = fmt.Sprintf("call_%d_%d", a.Turn, a.Before+i+1); taken[c.ID] || a.Used[c.ID]; {
 				c.ID += "x"
 			}
 			taken[c.ID] = true
 		}
 		seen[c.ID] = true
+		if len(c.Name) > mostName {
+			c.Name = strings.ToValidUTF8(c.Name[:mostName], "")
+		}
 		if a.Declared[c.Name] || capability.IsOwnTool(c.Name) || !a.Declared[capability.ToolInvoke] && plainID(c.Name) {
 			continue
 		}

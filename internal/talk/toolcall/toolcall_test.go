@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"strings"
 	"testing"
 
 	"ken/capability"
@@ -71,6 +72,11 @@ func TestName(t *testing.T) {
 		if got := c.ID + " " + c.Name + " " + string(c.Arguments); got != want[i] {
 			t.Errorf("call %d is %q, want %q", i, got, want[i])
 		}
+	}
+	again := []*llm.ToolCall{{ID: "a", Name: "greet"}, {ID: "b", Name: "greet"}, {ID: "c", Name: strings.Repeat("x", 100_000)}}
+	Name(again, Answer{Turn: 3, Whole: true, Declared: map[string]bool{"greet": true}, Used: map[string]bool{"a": true, "call_3_1": true}})
+	if again[0].ID != "call_3_1x" || again[1].ID != "b" || len(again[2].Arguments) > 600 {
+		t.Errorf("the calls are %s, %s and one of %d bytes, want call_3_1x, b and a name that is cut", again[0].ID, again[1].ID, len(again[2].Arguments))
 	}
 	all := []*llm.ToolCall{{ID: "a", Name: "plain"}}
 	Name(all, Answer{Turn: 1, Whole: true, Declared: map[string]bool{"greet": true}})

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -65,11 +66,11 @@ type functionCall struct {
 }
 
 type usage struct {
-	Prompt     int `json:"promptTokenCount"`
-	Cached     int `json:"cachedContentTokenCount"`
-	Candidates int `json:"candidatesTokenCount"`
-	Thoughts   int `json:"thoughtsTokenCount"`
-	ToolUse    int `json:"toolUsePromptTokenCount"`
+	Prompt     tokens `json:"promptTokenCount"`
+	Cached     tokens `json:"cachedContentTokenCount"`
+	Candidates tokens `json:"candidatesTokenCount"`
+	Thoughts   tokens `json:"thoughtsTokenCount"`
+	ToolUse    tokens `json:"toolUsePromptTokenCount"`
 }
 
 // normal counts as [llm.Usage] does. The prompt counts what was cached already.
@@ -77,13 +78,30 @@ func (u *usage) normal() *llm.Usage {
 	if u == nil {
 		return &llm.Usage{}
 	}
-	input := max(0, u.Prompt) + max(0, u.ToolUse)
+	input := int(u.Prompt) + int(u.ToolUse)
 	return &llm.Usage{
 		Input:      input,
-		CachedRead: min(max(0, u.Cached), input),
-		Output:     max(0, u.Candidates) + max(0, u.Thoughts),
-		Thought:    max(0, u.Thoughts),
+		CachedRead: min(int(u.Cached), input),
+		Output:     int(u.Candidates) + int(u.Thoughts),
+		Thought:    int(u.Thoughts),
 	}
+}
+
+// mostTokens is more than any answer has, and so little that nothing which adds
+// numbers up runs over.
+const mostTokens = 1 << 40
+
+// tokens is a token count that a server reports. A value that is not a number
+// becomes 0, and a number out of range becomes the nearest one in range.
+type tokens int
+
+func (n *tokens) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || f != f {
+		f = 0
+	}
+	*n = tokens(max(0, min(f, mostTokens)))
+	return nil
 }
 
 // decode reads an answer to req. One that ends without a reason was cut off.

@@ -118,6 +118,8 @@ func TestDecode(t *testing.T) {
 			[]string{said("", `,"finishReason":"UNEXPECTED_TOOL_CALL","finishMessage":"cannot read (x): call:default_api:read_file{path:<ctrl46>a<ctrl46>}"`)},
 			"CALL gemini-call-3 read_file {path:<ctrl46>a<ctrl46>}\nstop calls in 0 read 0 out 0 thought 0",
 		},
+		{"usage without sense", []string{said(`{"text":"x"}`, stop), `{"usageMetadata":{"promptTokenCount":9223372036854775807,"toolUsePromptTokenCount":1e300,"candidatesTokenCount":"many","thoughtsTokenCount":-3}}`, `[DONE]`},
+			"text \"x\"\nTEXT \"x\"\nstop end in 2199023255552 read 0 out 0 thought 0"},
 		{"usage behind the end", []string{said(`{"text":"x"}`, stop), `{"usageMetadata":{"promptTokenCount":4,"cachedContentTokenCount":9,"candidatesTokenCount":-1}}`, `[DONE]`},
 			"text \"x\"\nTEXT \"x\"\nstop end in 4 read 4 out 0 thought 0"},
 		{"only the first candidate", []string{`{"candidates":[{"index":1,"content":{"parts":[{"text":"no"}]},"finishReason":"STOP"},{"content":{"parts":[{"text":"yes"}]},"finishReason":"STOP"}]}`},
