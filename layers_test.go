@@ -169,6 +169,7 @@ var layers = []layer{
 	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/evalreport", "internal/cli/output internal/find/eval internal/find/checkup"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
+	{"internal/cli/manual", ""},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
 	{"internal/cli", all},

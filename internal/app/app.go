@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -400,12 +399,3 @@ func because(reasons catalog.Reasons) string {
 
 // Close releases what Open took, and what was made since, the last first.
 func (a *App) Close() error { return a.closers.Close() }
-
-// Version returns the version that the binary was built as.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
-}

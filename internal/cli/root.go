@@ -44,14 +44,14 @@ func newRoot(c *environment) *cobra.Command {
 	version := root.Flags().BoolP("version", "v", false, "version for ken")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *version {
-			c.out.Linef("ken %s", app.Version())
+			c.out.Linef("ken %s", app.ThisBuild())
 			return nil
 		}
 		return cmd.Help()
 	}
 	root.AddCommand(
 		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newAdd(c), newRemove(c), newPolicy(c), newSecret(c), newToken(c),
-		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c),
+		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c), newMan(c),
 	)
 	root.AddCommand(newJobs(c)...)
 	return root

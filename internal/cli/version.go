@@ -16,10 +16,15 @@ func newVersion(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
+			build := app.ThisBuild()
 			if c.json {
-				return c.printJSON(map[string]string{"version": app.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				about := map[string]string{"version": build.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+				if build.Commit != "" {
+					about["commit"], about["date"] = build.Commit, build.Date
+				}
+				return c.printJSON(about)
 			}
-			c.out.Linef("ken %s (%s, %s/%s)", app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			c.out.Linef("ken %s, %s, %s/%s", build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}
