@@ -67,9 +67,20 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 			}()
 		}
 	}
+	self, err := ownProgram(how.Client)
+	if err != nil {
+		return err
+	}
+	how.Program = self
+	if inNPXCache(self) && !how.HTTP {
+		how.Program = lastingProgram(a.Places.Home, self)
+	}
 	plan, err := c.planConnection(a, how, dry)
 	if err != nil {
 		return err
+	}
+	if how.Program != self {
+		plan.Notes = append(plan.Notes, "npx deletes old programs, so the client gets a copy of this one: "+how.Program)
 	}
 	out := connectreport.Report{Client: plan.Client, Files: []string{}, Servers: []connectreport.Start{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []connectreport.Neighbour{}, Would: len(plan.Servers), DryRun: dry}
 	if how.HTTP {
@@ -103,6 +114,11 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	if ok, err := c.agree(ctx, yes, "Change it so?"); err != nil || !ok {
 		return err
 	}
+	if how.Program != self {
+		if err := copyProgram(how.Program, self); err != nil {
+			return err
+		}
+	}
 	written = true
 	names, err := a.Clients.Connect(ctx, plan)
 	if err != nil {
@@ -111,18 +127,23 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	return c.startConnected(ctx, plan.Client, names, out)
 }
 
-func (c *connectCommand) planConnection(a *app.App, how connect.Request, dry bool) (*connect.Plan, error) {
+// ownProgram returns the path of this program, for a client to start.
+func ownProgram(client string) (string, error) {
 	program, err := os.Executable()
 	if err == nil {
 		program, err = filepath.EvalSymlinks(program)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		return "", fmt.Errorf("find this program: %w", err)
 	}
 	if strings.Contains(program, string(filepath.Separator)+"go-build") {
-		return nil, usageError{fmt.Errorf("ken was started by go run, which deletes it when it ends; build it first (make build), and run bin/ken connect %s", how.Client)}
+		return "", usageError{fmt.Errorf("ken was started by go run, which deletes it when it ends; build it first (make build), and run bin/ken connect %s", client)}
 	}
-	how.Program = program
+	return program, nil
+}
+
+func (c *connectCommand) planConnection(a *app.App, how connect.Request, dry bool) (*connect.Plan, error) {
+	var err error
 	if how.Project != "" {
 		if how.Project, err = filepath.Abs(how.Project); err != nil {
 			return nil, err
