@@ -1,12 +1,15 @@
 # Plain `go build ./...` and `go test ./...` work; these targets add the rest.
 
-.PHONY: help build web fmt test check test-unit test-script test-postgres test-browser screenshots soak bench
+.PHONY: help build release web fmt test check test-unit test-script test-postgres test-browser release-test screenshots soak bench
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 build: ## bin/ken
 	CGO_ENABLED=0 go build -trimpath -o bin/ken ./cmd/ken
+
+release: ## dist: all files of a release; VERSION=1.2.3, and URL=… NPM=… RELEASE_KEY=… as docs/releasing.md says
+	@go run ./scripts/release -version "$(VERSION)" -url "$(URL)" -npm "$(or $(NPM),ken)"
 
 web: ## web/dist, from the page's source; needs Node
 	@bash .ci/web.sh build
@@ -31,6 +34,9 @@ test-postgres: ## layer 3: what needs a PostgreSQL server, on a cluster of its o
 
 test-browser: ## layer 4: the page in a real Chromium
 	@bash .ci/test.sh browser
+
+release-test: ## layer 5: a release for this machine, made twice, installed and run
+	@bash .ci/test.sh release
 
 screenshots: build ## docs/pictures: the main views, as a browser shows them
 	KEN_TEST_BINARY=$(CURDIR)/bin/ken KEN_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -v -run '^TestBrowserPictures' ./cmd/ken

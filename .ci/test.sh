@@ -2,7 +2,7 @@
 # The layers of `make test`. Each step is recorded by scripts/tally, whose
 # table at the end lists times, skips and failures and gives the exit status.
 #
-#   .ci/test.sh [all | check | unit | script | postgres | browser]…     default: all
+#   .ci/test.sh [all | check | unit | script | postgres | browser | release]…     default: all
 #
 # It says first what is missing. With INSTALL=1, or under CI=true, it installs
 # that: Debian packages as root with apt-get, npm packages into the cache.
@@ -59,14 +59,16 @@ want() {
 # where that was asked for.
 plan() {
 	local layers=" $* " tool what
-	[[ $layers == *" all "* ]] && layers=" check unit script postgres browser "
+	[[ $layers == *" all "* ]] && layers=" check unit script postgres browser release "
 	echo "fetched where it is not here yet: Go modules, and staticcheck $staticcheck_version into .cache"
 	want "$(CGO_ENABLED=1 go env CC)" "gcc libc6-dev" "the race detector; without it every test runs without -race"
-	case $layers in *" unit "* | *" script "*)
+	case $layers in *" unit "* | *" script "* | *" release "*)
 		for tool in git curl jq sqlite3 zip unzip; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
 	esac
+	case $layers in *" unit "* | *" browser "* | *" release "*)
+		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers, Ken's npm package" ;;
+	esac
 	case $layers in *" unit "* | *" browser "*)
-		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers"
 		bash .ci/npm.sh have >/dev/null 2>&1 ||
 			missing+=("about 1,000 npm packages, into the cache of this user: the MCP conformance suite, published servers, a browser's driver") ;;
 	esac
@@ -116,6 +118,7 @@ limit_unit=60m
 limit_script=120m
 limit_postgres=60m
 limit_browser=120m
+limit_release=60m
 
 # They read the source, one file after another; the unit layer leaves them out.
 rules='TestLayers|TestCodeRules|TestCoverage|TestArchitecture'
@@ -179,7 +182,7 @@ layer_unit() {
 	# shellcheck disable=SC2086 # one word per package
 	tally test "1 numbers" -- -timeout $limit_unit -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
 	# shellcheck disable=SC2086 # one word per package
-	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules)" $packages
+	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules|TestRelease\$)" $packages
 }
 
 layer_script() {
@@ -214,6 +217,11 @@ layer_postgres() {
 	esac
 }
 
+# A release of the commit, for this machine: made twice, compared, installed, run.
+layer_release() {
+	tally test "5 release" -- -timeout $limit_release -count=1 -vet=off -run '^TestRelease$' ./scripts/release
+}
+
 go build -o .cache/bin/tally ./scripts/tally
 [ $# -gt 0 ] || set -- all
 plan "$@"
@@ -226,10 +234,11 @@ for layer in "$@"; do
 		layer_script
 		layer_postgres
 		layer_browser
+		layer_release
 		;;
-	check | unit | script | postgres | browser) "layer_$layer" ;;
+	check | unit | script | postgres | browser | release) "layer_$layer" ;;
 	*)
-		echo "unknown layer $layer: all, check, unit, script, postgres, browser" >&2
+		echo "unknown layer $layer: all, check, unit, script, postgres, browser, release" >&2
 		exit 2
 		;;
 	esac
