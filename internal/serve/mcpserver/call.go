@@ -24,9 +24,14 @@ const schemaTokens = 2000
 
 // callTool makes the call that a client asks for.
 func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*answer, error) {
+	return ep.call(ctx, ep.sessionOf(req), req)
+}
+
+// call makes the call of a request of a session. The request has no session of the
+// SDK if it can ask nothing and report nothing while it runs.
+func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
 	p := req.Params
 	modern := isModern(p)
-	sess := ep.sessionOf(req)
 	if !sess.enter() {
 		return said(modern, fmt.Sprintf("%d calls of this session run already; wait for one of them, then call again", maxRunning), true), nil
 	}

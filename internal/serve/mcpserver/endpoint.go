@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,8 @@ type endpoint struct {
 	stateless bool
 	live      sync.Map // *mcp.ServerSession to *session, where there are several
 	headers   *menu    // whose headers the SDK knows
+
+	lastMeta atomic.Pointer[clientMeta] // of requests without sessions
 }
 
 // instructions are what a client's model reads before all else.

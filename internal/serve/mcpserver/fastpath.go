@@ -293,14 +293,16 @@ func (l *fastPath) cancel(line []byte) bool {
 
 // answer writes what came of a call.
 func (l *fastPath) answer(id json.RawMessage, modern bool, a *answer, err error) {
-	b := make([]byte, 0, 1024)
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, id...)
+	_, _ = l.Write(append(l.ep.message(id, modern, a, err), '\n')) // a client that has gone needs none
+}
+
+// message returns the response to a request with this id, in one line.
+func (ep *endpoint) message(id json.RawMessage, modern bool, a *answer, err error) []byte {
 	if err == nil && modern {
 		if a.Meta == nil {
 			a.Meta = mcp.Meta{}
 		}
-		a.Meta[mcp.MetaKeyServerInfo] = &mcp.Implementation{Name: "ken", Version: l.ep.s.cfg.Version}
+		a.Meta[mcp.MetaKeyServerInfo] = &mcp.Implementation{Name: "ken", Version: ep.s.cfg.Version}
 	}
 	var body []byte
 	if err == nil {
@@ -312,14 +314,16 @@ func (l *fastPath) answer(id json.RawMessage, modern bool, a *answer, err error)
 		err = json.Compact(&one, body)
 		body = one.Bytes()
 	}
+	part := `,"result":`
 	if err != nil {
-		b = append(b, `,"error":`...)
-		b = append(b, errorObject(err)...)
-	} else {
-		b = append(b, `,"result":`...)
-		b = append(b, body...)
+		part, body = `,"error":`, errorObject(err)
 	}
-	_, _ = l.Write(append(b, "}\n"...)) // a client that has gone needs none
+	b := make([]byte, 0, len(`{"jsonrpc":"2.0","id":`)+len(id)+len(part)+len(body)+2)
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	b = append(b, part...)
+	b = append(b, body...)
+	return append(b, '}')
 }
 
 // errorObject is an error as the protocol has it.

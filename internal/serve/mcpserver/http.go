@@ -70,7 +70,9 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 		}
 		if isModernHTTP(r, body) {
 			a.stateless.knowHeaders()
-			translated(w, r, a.stateless.handler)
+			if !a.stateless.serveCall(w, r, body) {
+				translated(w, r, a.stateless.handler)
+			}
 			return
 		}
 		s.guests.serve(w, r, a.stateful.handler)

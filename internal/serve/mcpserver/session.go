@@ -71,6 +71,13 @@ func (s *session) meet(client, wanted string) {
 	}
 }
 
+// logs reports whether the client has asked for log lines.
+func (s *session) logs() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logging
+}
+
 // maxRunning is how many calls of one session run at once. A client that does
 // not read its answers holds no more than these.
 const maxRunning = 64
