@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
+	"ken/internal/serve/auth"
 )
 
 // configCommand is ken config: it reads and changes ken.yaml.
@@ -137,10 +140,28 @@ func (c *configCommand) unset() *cobra.Command {
 	}
 }
 
+// reach says why ken serve refuses these settings, with serve.addr as its address.
+func reach(s config.Serve) error {
+	host, _, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return nil // Load has checked it
+	}
+	return auth.CheckReach(s.Auth == config.AuthOff, config.Loopback(host), s.OIDC.Issuer != "", s.Hosts)
+}
+
 // doubt returns what will not work with a key that was set, though it may be set
 // like that: what is missing may come next.
 func (c *configCommand) doubt(ctx context.Context, key string) string {
 	switch {
+	case strings.HasPrefix(key, "serve"):
+		settings, _, err := c.settings()
+		if err == nil {
+			err = reach(settings.Serve)
+		}
+		if err != nil {
+			return err.Error() + "; until this is fixed ken serve does not start"
+		}
+		return ""
 	case strings.HasPrefix(key, "policy"):
 		settings, _, err := c.settings()
 		if err == nil {
@@ -180,6 +201,7 @@ func (c *configCommand) check() *cobra.Command {
 			settings, _, err := c.settings()
 			if err == nil {
 				_, err = policy.Compile(settings.Policy)
+				err = errors.Join(err, reach(settings.Serve))
 			}
 			if err != nil {
 				return fmt.Errorf("the configuration is refused:\n%w", err)

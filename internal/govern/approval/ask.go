@@ -174,8 +174,7 @@ func (d *Desk) refresh(ctx context.Context, old Ticket, q *Question) (Ticket, er
 
 // standing returns the ticket whose answer already covers the question.
 func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket, bool, error) {
-	call := &t.Question.Call
-	quiet, there, err := d.read(ctx, quietKey(call))
+	quiet, there, err := d.read(ctx, quietKey(&t.Question))
 	if err != nil {
 		return Ticket{}, false, err
 	}

@@ -326,7 +326,7 @@ func noGrant(id string) error {
 // unquiet lets questions be asked again.
 func (d *Desk) unquiet(ctx context.Context, t *Ticket) error {
 	var b store.Batch
-	b.Delete(quietKey(&t.Question.Call))
+	b.Delete(quietKey(&t.Question))
 	_, err := d.store.Apply(ctx, &b)
 	return err
 }

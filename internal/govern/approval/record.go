@@ -135,7 +135,10 @@ func waitingKey(p capability.Principal, id string) string {
 func kinKey(t *Ticket) string {
 	return fmt.Sprintf("approval/kin/%s/%016x-%s", kinOf(&t.Question.Call), math.MaxInt64-t.Answer.At.UnixMicro(), t.ID)
 }
-func quietKey(c *capability.Call) string    { return "approval/quiet/" + kinOf(c) }
+
+// quietKey is where a denial for a session stands. It holds in its folder, as grants
+// do.
+func quietKey(q *Question) string           { return "approval/quiet/" + fingerprint(kinOf(&q.Call), q.Folder) }
 func markKey(subject string) string         { return "approval/mark/" + subject }
 func pastKey(ticket string) string          { return "approval/past/" + ticket }
 func grantKey(subject, id string) string    { return grantPrefix + subject + "/" + id }

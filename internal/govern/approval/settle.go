@@ -81,7 +81,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		}
 		put(&b, grantKey(subject, t.ID), data, d.grantLife(&g))
 	} else if a.Scope == Session {
-		b.PutFor(quietKey(call), []byte(t.ID), d.times().SessionFor+grace)
+		b.PutFor(quietKey(&t.Question), []byte(t.ID), d.times().SessionFor+grace)
 	}
 	b.Put(markKey(subject), []byte(present))
 	if err := d.keepTime(ctx, &b, now); err != nil {

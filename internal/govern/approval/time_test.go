@@ -173,6 +173,20 @@ func TestQuietTime(t *testing.T) {
 	})
 }
 
+// TestQuietFolder: "do not ask again" holds in the folder of the call, as grants do.
+func TestQuietFolder(t *testing.T) {
+	s := storetest.Open(t, storetest.SQLite(t))
+	here, there := newDesk(t, s, approval.Config{Folder: "/here"}), newDesk(t, s, approval.Config{Folder: "/there"})
+	q := about(callOf(`{}`))
+	denied := settle(t, here, ask(t, here, q).ID, no(approval.Session))
+	if got := ask(t, here, q); got.ID != denied.ID || got.State != approval.Denied {
+		t.Errorf("in the same folder = %s", got.State)
+	}
+	if got := ask(t, there, q); got.State != approval.Pending {
+		t.Errorf("in another folder = %s", got.State)
+	}
+}
+
 // TestClockMovedBack: tickets and grants that have ended stay ended when the
 // clock is set back, whether they were seen after their end or only something
 // else was written then. A later question stays open for its full time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"ken/capability"
@@ -78,5 +79,25 @@ func TestProgramPath(t *testing.T) {
 	}
 	if got := filepath.SplitList(ProgramPath(nil, "/user")); got[0] != "/user" || len(got) < 2 {
 		t.Errorf("ProgramPath without folders = %q, want the user's and the system's", got)
+	}
+}
+
+// TestUnrunnableRequest: an operation of which no request can be made is
+// unavailable before the first call.
+func TestUnrunnableRequest(t *testing.T) {
+	unrun := Unrunnable(nil, nil)
+	with := func(header string) *capability.Capability {
+		return &capability.Capability{
+			ID: "api:shop/list", Origin: capability.Origin{Format: "openapi"}, Run: &capability.Recipe{Runner: "api.rest", URL: "https://shop.example/list"},
+			Meta: map[string]string{"auth": `[{"secret":"SHOP_API_KEY","scheme":"apiKey","in":"header","name":"` + header + `"}]`},
+		}
+	}
+	if got := unrun(with("X-Api-Key")); got != "" {
+		t.Errorf("with a usual header = %q, want nothing", got)
+	}
+	for _, header := range []string{"Host", "content-length", "no header"} {
+		if got := unrun(with(header)); !strings.Contains(got, "header that decides how the request is read") {
+			t.Errorf("with the header %s = %q, want why no request can be made", header, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/api"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/plugins"
@@ -36,6 +37,8 @@ func Unrunnable(added *plugins.Set, databases func() []config.Database) func(*ca
 				named = databases()
 			}
 			return withoutDatabase(c.Run, named)
+		case ok && name == "api.*" && c.Run != nil:
+			return api.Unusable(c)
 		case ok && (open[name] || c.Trust == capability.TrustBuiltin):
 			return ""
 		case ok:

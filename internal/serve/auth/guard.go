@@ -120,22 +120,34 @@ func Guard(next Handler, cfg Config) (http.Handler, error) {
 	return g, nil
 }
 
+// CheckReach refuses settings with which nobody should be served: off says that no
+// token is asked for, loopback that only this machine reaches the address, oidc
+// that others may sign in, and hosts are the names by which they ask.
+func CheckReach(off, loopback, oidc bool, hosts []string) error {
+	switch {
+	case off && !loopback:
+		return refused("serve.auth: off", "other machines can reach the address, and would need no token", "listen on 127.0.0.1, or switch serve.auth on")
+	case off && oidc:
+		return refused("serve.auth: off", "no one signs in, so serve.oidc has no effect", "switch serve.auth on, or remove serve.oidc")
+	case !loopback && len(hosts) == 0:
+		return refused("serve.hosts", "no name is given by which other machines may ask", "list the names and addresses of this server")
+	}
+	return nil
+}
+
 // check refuses what would leave the server open, and brings the rest into the
 // form that requests are compared with.
 func (c *Config) check() error {
 	switch {
 	case c.Owner.Principal.ID == "":
 		return refused("", "missing owner", "set the owner's identity")
-	case c.Off && !c.Loopback:
-		return refused("serve.auth: off", "other machines can reach the address, and would need no token", "listen on 127.0.0.1, or switch serve.auth on")
-	case c.Off && c.OIDC != nil:
-		return refused("serve.auth: off", "no one signs in, so serve.oidc has no effect", "switch serve.auth on, or remove serve.oidc")
 	case !c.Off && c.Tokens == nil:
 		return refused("", "there is no token to ask for", "open one, or switch serve.auth off on a loopback address")
-	case !c.Loopback && len(c.Hosts) == 0:
-		return refused("serve.hosts", "no name is given by which other machines may ask", "list the names and addresses of this server")
 	case c.Rate.Requests < 0 || c.Rate.Burst < 0 || c.Rate.Open < 0:
 		return refused("serve.rate", "a rate is less than nothing", "write numbers from 0; 0 sets no limit")
+	}
+	if err := CheckReach(c.Off, c.Loopback, c.OIDC != nil, c.Hosts); err != nil {
+		return err
 	}
 	c.Hosts, c.Origins = slices.Clone(c.Hosts), slices.Clone(c.Origins)
 	for i, host := range c.Hosts {

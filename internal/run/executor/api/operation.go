@@ -72,6 +72,15 @@ func (e *Executor) operation(c *capability.Capability, schema json.RawMessage) (
 	return op, nil
 }
 
+// Unusable says why no request can be made of a capability, whatever its arguments
+// are, or "".
+func Unusable(c *capability.Capability) string {
+	if _, err := readOperation(c, nil); err != nil {
+		return "no request can be made of it: " + err.Error()
+	}
+	return ""
+}
+
 func readOperation(c *capability.Capability, schema json.RawMessage) (*operation, error) {
 	run := c.Run
 	op := &operation{

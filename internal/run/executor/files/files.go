@@ -43,14 +43,10 @@ type Config struct {
 	// read. One inside another, or inside the workspace, has its own scope.
 	Read, Write []string
 
-	// Secrets are names, as in .kenignore, whose content a search does not
-	// look into. Reading one by name is for policy to decide. Nil means the
-	// usual ones; empty means none.
-	Secrets []string
-
-	// Guards returns the rules' own lists. A search does not look into the files
-	// that hold secrets by them either. It is called for each search, so that a
-	// change of the rules counts for the next one. Nil adds none.
+	// Guards returns the rules' lists. A search does not look into the files that
+	// hold secrets by them, nor into .git. Reading one by name is for policy to
+	// decide. It is called for each search, so that a change of the rules counts
+	// for the next one. Nil lists none.
 	Guards func() executor.Guards
 
 	// Own are Ken's own files and folders, absolute: none of the tools reads,
@@ -74,19 +70,11 @@ const (
 	maxCharsDefault = 20_000
 )
 
-func usualSecrets() []string {
-	return []string{
-		".env", ".env.*", ".netrc", ".pgpass", "id_rsa", "id_ed25519", "id_ecdsa", "*.pem", "*.key", "secrets.age", "credentials.json",
-		"**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.kube/**", "**/.git/**",
-	}
-}
-
 // An Executor works on files. It is safe for concurrent use.
 type Executor struct {
-	cfg     Config
-	scopes  []*scope
-	secrets *Ignore
-	own     []mark
+	cfg    Config
+	scopes []*scope
+	own    []mark
 
 	// writing keeps two calls from both finding a file unchanged.
 	writing sync.Mutex
@@ -100,14 +88,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.MaxChars <= 0 {
 		cfg.MaxChars = maxCharsDefault
 	}
-	if cfg.Secrets == nil {
-		cfg.Secrets = usualSecrets()
-	}
 	e := &Executor{cfg: cfg, own: newMarks(cfg.Own, cfg.OwnReadable)}
-	var err error
-	if e.secrets, err = ParseIgnore(strings.Join(cfg.Secrets, "\n")); err != nil {
-		return nil, fmt.Errorf("files executor: secrets: %w", err)
-	}
 	for _, want := range []struct {
 		dirs  []string
 		write bool

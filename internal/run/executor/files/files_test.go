@@ -485,9 +485,20 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// guarded is a rule that one file holds secrets.
+type guarded struct{ name string }
+
+func (g guarded) Secret(name string) bool                { return filepath.Base(name) == g.name }
+func (guarded) Protected(string) bool                    { return false }
+func (guarded) SecretWhole(string) bool                  { return false }
+func (guarded) ProtectedWhole(string) bool               { return false }
+func (guarded) Named(string, [][]string) []executor.Path { return nil }
+
 // TestIgnored: what .kenignore lists does not exist for any tool (S3.U07).
 func TestIgnored(t *testing.T) {
-	e, ws := open(t, map[string]string{".kenignore": "# mine\nprivate/\n*.log\n!keep.log\n", "private/x": "needle", "a.log": "needle", "keep.log": "needle", "A.LOG": "needle", "b": "needle", ".env": "needle"}, nil)
+	e, ws := open(t, map[string]string{".kenignore": "# mine\nprivate/\n*.log\n!keep.log\n", "private/x": "needle", "a.log": "needle", "keep.log": "needle", "A.LOG": "needle", "b": "needle", ".env": "needle", ".git/config": "needle"}, func(c *Config) {
+		c.Guards = func() executor.Guards { return guarded{".env"} }
+	})
 	for name, rule := range map[string]string{"private/x": ".kenignore:2", "a.log": ".kenignore:3", "A.LOG": ".kenignore:3", "private/new": ".kenignore:2"} {
 		executortest.Refused(t, e, call("read_file", "path", name), capability.Denied, rule)
 		executortest.Refused(t, e, call("write_to_file", "path", name, "content", "x"), capability.Denied, rule)
@@ -496,11 +507,11 @@ func TestIgnored(t *testing.T) {
 	}
 	executortest.Refused(t, e, call("list_files", "path", "private"), capability.Denied, ".kenignore:2")
 	about, text, _ := invoke(t, e, call("list_files", "recursive", true))
-	if text != ".env\n.kenignore\nb\nkeep.log\n" || about["ignored"] != 3.0 {
+	if text != ".env\n.git/\n.git/config\n.kenignore\nb\nkeep.log\n" || about["ignored"] != 3.0 {
 		t.Errorf("list_files = %q, %v", text, about)
 	}
 	about, text, _ = invoke(t, e, call("search_files", "regex", "needle"))
-	if text != "b:1: needle\nkeep.log:1: needle\n" || about["ignored"] != 3.0 || about["secret"] != 1.0 {
+	if text != "b:1: needle\nkeep.log:1: needle\n" || about["ignored"] != 3.0 || about["secret"] != 2.0 {
 		t.Errorf("search_files = %q, %v", text, about)
 	}
 	// A change holds at once; a file that cannot be understood opens nothing.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -127,16 +128,16 @@ func (e *Executor) searchInput(call capability.Call) (*search, error) {
 	return s, err
 }
 
-// secretFiles returns a function that reports whether a file of a scope holds
-// secrets by its name: one of the usual names, or one of the rules in force.
+// secretFiles returns a function that reports whether a file of a scope is not
+// searched: it holds secrets by the rules in force, or is git's own.
 func (e *Executor) secretFiles(in *scope) func(rel string) bool {
 	ruled := func(string) bool { return false }
 	if e.cfg.Guards != nil {
 		ruled = e.cfg.Guards().Secret
 	}
 	return func(rel string) bool {
-		_, usual := e.secrets.Match(rel, false)
-		return usual || ruled(in.shown(rel))
+		git := slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(dir string) bool { return strings.EqualFold(dir, ".git") })
+		return git || ruled(in.shown(rel))
 	}
 }
 
