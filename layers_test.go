@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/pgerror internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/pgerror internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -54,6 +54,7 @@ var layers = []layer{
 	{"internal/glob", ""},
 	{"internal/lazy", ""},
 	{"internal/memory", ""},
+	{"internal/packagefiles", ""},
 	{"internal/procid", ""},
 	{"internal/programs", ""},
 	{"internal/envelope", "capability"},
@@ -124,7 +125,7 @@ var layers = []layer{
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
 	// What people add to it.
-	{"internal/add", words + ground + "internal/know/... internal/govern/policy internal/run/sandbox"},
+	{"internal/add", words + ground + "internal/know/... internal/govern/review internal/run/executor internal/run/sandbox internal/run/sandbox/egress"},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},

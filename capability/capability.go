@@ -170,6 +170,16 @@ type Recipe struct {
 	// ProgramSHA256, when not empty, identifies the only bytes that may be run.
 	ProgramSHA256 string `json:"programSha256,omitempty"`
 
+	// Program, when not empty, is the path of a program in the package's own
+	// folder, as "bin/greet" or "handlers.py", and PackageSHA256 identifies all
+	// files of that folder. With any other files nothing is run.
+	Program       string `json:"program,omitempty"`
+	PackageSHA256 string `json:"packageSha256,omitempty"`
+
+	// Input is "json" for a program that reads the call from its standard input:
+	// {"action": …, "arguments": {…}}.
+	Input string `json:"input,omitempty"`
+
 	// Method and URL are set for HTTP operations.
 	Method string `json:"method,omitempty"`
 	URL    string `json:"url,omitempty"`

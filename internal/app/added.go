@@ -8,6 +8,7 @@ import (
 	"ken/internal/add"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
+	"ken/internal/run/sandbox"
 )
 
 // AddPlaces are the folders that ken add and ken remove write to.
@@ -15,6 +16,14 @@ func (a *App) AddPlaces() add.Places {
 	home := a.Places.Home
 	return add.Places{
 		Capabilities: filepath.Join(home, "capabilities"), Extensions: filepath.Join(home, "extensions"), Staging: filepath.Join(home, ".adding"),
+	}
+}
+
+// AddTools says how programs are run while a package is added.
+func (a *App) AddTools() add.Tools {
+	return add.Tools{
+		Path: a.path, Require: sandbox.Requirement(a.Settings.Sandbox.Require),
+		Getenv: func(name string) (string, bool) { v := a.getenv(name); return v, v != "" },
 	}
 }
 

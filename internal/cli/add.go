@@ -18,7 +18,7 @@ import (
 	"ken/internal/govern/policy"
 )
 
-// addCommand is ken add: it shows what an API asks for, and adds it.
+// addCommand is ken add: it shows what an API or a package asks for, and adds it.
 type addCommand struct {
 	*environment
 	request add.Request
@@ -29,21 +29,33 @@ type addCommand struct {
 func newAdd(env *environment) *cobra.Command {
 	c := &addCommand{environment: env}
 	cmd := &cobra.Command{
-		Use: "add openapi:URL|FILE", Short: "Add an API, after showing what it asks for",
+		Use: "add openapi:URL|openapi:FILE|PATH|git:URL", Short: "Add an API or an extension package, after showing what it asks for",
 		Long: "Add an API: openapi:URL or openapi:FILE names its OpenAPI document. Ken shows its\n" +
 			"operations, the hosts they reach, the secrets they need and what your rules say about\n" +
-			"them, and asks. The document is copied and pinned by its digest: what changes at its\n" +
-			"address has no effect until you add it again.",
-		Example: "  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes",
-		Args:    args(cobra.ExactArgs(1)),
+			"them, and asks.\n\n" +
+			"Add an extension package: a folder, an archive (.tar, .tar.gz, .zip), or a git\n" +
+			"repository. Ken shows its permissions, programs and actions and the steps of its\n" +
+			"install plan, asks, runs the steps in the sandbox, and switches it on.\n\n" +
+			"What is added is a copy that is pinned by its digest: what changes elsewhere has no\n" +
+			"effect until you add it again.",
+		Example: "  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes\n" +
+			"  ken add ./my-package\n  ken add git:https://git.example.com/package.git#v1.2",
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			kind, rest, ok := strings.Cut(given[0], ":")
-			if !ok || kind != "openapi" || rest == "" {
-				return usageError{fmt.Errorf("%q does not say what it is; write openapi: before the address or file of an OpenAPI document", given[0])}
+			run := c.api
+			document, isAPI := strings.CutPrefix(given[0], "openapi:")
+			switch {
+			case isAPI && document != "":
+				c.request.From = document
+			case isPackage(given[0]) && !isDocument(given[0]):
+				run, c.request.From = c.extension, given[0]
+			case isDocument(given[0]):
+				return usageError{fmt.Errorf("%q looks like a document; write openapi: before it to add an API", given[0])}
+			default:
+				return usageError{fmt.Errorf("%q is neither openapi: with an address or file, nor a folder or archive that is there, nor git: with an address", given[0])}
 			}
-			c.request.From = rest
 			c.serving = true // no server need be started for it
-			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error { return c.api(ctx, a) })(cmd, given)
+			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error { return run(ctx, a) })(cmd, given)
 		},
 	}
 	cmd.Flags().StringVar(&c.request.Name, "name", "", "`name` to keep it under, instead of one made from its title")
@@ -393,7 +405,7 @@ func (c *environment) remove(ctx context.Context, a *app.App, name string) error
 	places := a.AddPlaces()
 	folder, ok := add.FindAPI(places, name)
 	if !ok {
-		return add.NotAdded(name)
+		return c.removePackage(ctx, a, name)
 	}
 	secrets := secretsBelow(a, folder)
 	if err := add.RemoveAPI(places, name); err != nil {

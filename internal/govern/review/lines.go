@@ -160,6 +160,8 @@ func recipe(r *capability.Recipe) string {
 	}
 	switch {
 	case len(what) > 0:
+	case r.Input != "":
+		what = append(what, tick(r.Program)+" of the package, with the call as "+strings.ToUpper(r.Input))
 	case r.Action != "":
 		what = append(what, tick(commandLine([]string{r.Action}))+" and the call's arguments")
 	default:
@@ -173,7 +175,13 @@ func recipe(r *capability.Recipe) string {
 			continue
 		}
 		switch name := v.Type().Field(i).Name; name {
-		case "Runner", "Argv", "Action", "Method", "URL": // said already
+		case "Runner", "Argv", "Action", "Method", "URL", "Input": // said already
+		case "Program":
+			if r.Input == "" {
+				facts = append(facts, "which is "+tick(r.Program)+" of the package")
+			}
+		case "PackageSHA256":
+			facts = append(facts, "files "+r.PackageSHA256)
 		case "TimeoutSec":
 			facts = append(facts, fmt.Sprintf("at most %d s", r.TimeoutSec))
 		case "MaxOutputSize":

@@ -102,8 +102,8 @@ func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) 
 	known := map[string]string{}
 	return func(c *capability.Capability) string {
 		name, err := process.Tool(c.Run.Runner)
-		if err != nil {
-			return "" // it is run by something else
+		if err != nil || c.Run.Program != "" && len(c.RequiredBins) == 0 {
+			return "" // it is run by something else, or by a program of its package
 		}
 		if len(c.Run.Argv) > 0 {
 			name = c.Run.Argv[0]

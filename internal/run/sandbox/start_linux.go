@@ -107,7 +107,11 @@ func (l *launch) view(s Spec, dir *os.File, work string) error {
 		l.order.Read = append(l.order.Read, f.Path)
 	}
 	v := systemView(s.System, l.order.Files)
-	if !s.self {
+	granted := func(dir string) bool { // a folder that is opened here, where others may not enter
+		rel, err := filepath.Rel(dir, s.Path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	if !s.self && !slices.ContainsFunc(s.Read, granted) {
 		v.show(s.Path, confine.Mount{})
 	}
 	for _, d := range devices {

@@ -26,6 +26,7 @@ type declaredCommand struct {
 // command says, and after that the manifest.
 type packageHow struct {
 	runner, tool  string
+	handler       string // a file of the package
 	timeoutSec    int
 	maxOutputSize int
 	env           []string
@@ -35,8 +36,8 @@ type packageHow struct {
 }
 
 func (h packageHow) or(base packageHow) packageHow {
-	if h.runner == "" && h.tool == "" {
-		h.runner, h.tool = base.runner, base.tool
+	if h.runner == "" && h.tool == "" && h.handler == "" {
+		h.runner, h.tool, h.handler = base.runner, base.tool, base.handler
 	}
 	if h.timeoutSec == 0 {
 		h.timeoutSec = base.timeoutSec
@@ -56,7 +57,7 @@ func (h packageHow) or(base packageHow) packageHow {
 }
 
 func (x *extension) readHow(p string, r *yamldoc.Reader) packageHow {
-	h := packageHow{runner: strings.TrimSpace(r.String("runner")), tool: strings.TrimSpace(r.String("tool"))}
+	h := packageHow{runner: strings.TrimSpace(r.String("runner")), tool: strings.TrimSpace(r.String("tool")), handler: strings.TrimSpace(r.String("handler"))}
 	h.timeoutSec = x.positive(p, r, "timeoutSec")
 	h.maxOutputSize = x.positive(p, r, "maxOutputSize")
 	h.env = x.readEnv(p, r)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"ken/capability"
@@ -83,6 +84,7 @@ type extension struct {
 	usage       string
 	declared    map[string]declaredCommand // what the manifest says of a command, by name
 	wanted      map[string]bool            // permissions whose absence was mentioned
+	files       func() (string, error)     // the digest of all files of the package
 }
 
 func readExtension(u *format.Unit) {
@@ -97,6 +99,7 @@ func readExtension(u *format.Unit) {
 		return
 	}
 	x := &extension{Unit: u, manifest: p, declared: map[string]declaredCommand{}, wanted: map[string]bool{}}
+	x.files = sync.OnceValues(x.digest)
 	if x.describe(yamldoc.NewReader(m)) {
 		x.commands()
 	}

@@ -136,6 +136,9 @@ func (x *extension) checkCommand(c *capability.Capability, s *packageSpec) bool 
 // runner settles which executor and which program carry the capability out.
 func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
 	h := s.how
+	if h.handler != "" {
+		return x.handler(c, s)
+	}
 	if h.runner == "" && h.tool == "" {
 		x.Warn("no-runner", s.path, s.line, fmt.Sprintf("%s does not say what runs it", c.Name), "add runner:, as in runner: exec.git")
 		c.Unavailable = "its package does not say what runs it; add runner: to it"
@@ -155,7 +158,11 @@ func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
 	}
 	c.Run.Runner = h.runner
 	if isExec {
-		c.RequiredBins = []string{program}
+		if own := x.ownProgram(program); own != "" {
+			x.own(c, s, own)
+		} else {
+			c.RequiredBins = []string{program}
+		}
 	}
 	x.wantPermission(c.Run.Runner, s)
 	return true

@@ -26,6 +26,8 @@ type plan struct {
 	env        []string
 	limits     sandbox.Limits
 	ok         []int
+	dir        string // of the package, where the program is the package's own
+	input      []byte // what the program reads; nil: nothing
 }
 
 func (p *plan) describe(meta map[string]string) {
@@ -72,6 +74,9 @@ func (e *Executor) code(p *plan) executor.Code {
 	dirs := []string{filepath.Join(e.cfg.Extensions, p.extension, "work")}
 	if e.cfg.Workspace != "" {
 		dirs = append(dirs, e.cfg.Workspace)
+	}
+	if p.dir != "" {
+		dirs = append(dirs, p.dir)
 	}
 	return e.programs.Code(executor.Task{Commands: [][]string{p.argv}, Dirs: dirs})
 }
@@ -122,13 +127,26 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, invalid(err, "rename the extension")
 	}
 	s, err := e.schema(c, detail.Schema)
-	if err == nil {
+	switch {
+	case err == nil && c.Run.Input != "":
+		p.argv, p.input, err = s.input(c, call.Arguments)
+	case err == nil:
 		p.argv, err = s.argv(c, call.Arguments)
 	}
 	if err != nil {
 		return nil, executor.BadArguments(call, err, "")
 	}
-	if p.program, err = e.programs.Find(p.argv[0]); err != nil {
+	find := e.programs.Find
+	program := p.argv[0]
+	if c.Run.Program != "" {
+		if program, err = e.own(call, p); err != nil {
+			return nil, err
+		}
+		if program != p.argv[0] { // a file of the package
+			find = e.inside.Find
+		}
+	}
+	if p.program, err = find(program); err != nil {
 		fix := "install the program, or correct the manifest's runner"
 		if closed, ok := errors.AsType[*sandbox.ClosedError](err); ok {
 			fix = closed.Fix()

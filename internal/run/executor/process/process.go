@@ -12,6 +12,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,6 +96,7 @@ type Executor struct {
 	cfg      Config
 	root     *os.Root
 	programs *executor.Programs
+	inside   *executor.Programs // those of packages, whose folder the sandbox shows
 
 	mu      sync.Mutex
 	schemas map[schemaKey]schema
@@ -151,7 +153,7 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Limits.Output <= 0 {
 		cfg.Limits.Output = 1 << 20
 	}
-	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...).Within(cfg.Require), schemas: map[schemaKey]schema{}}, nil
+	return &Executor{cfg: cfg, root: root, programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...).Within(cfg.Require), inside: &executor.Programs{}, schemas: map[schemaKey]schema{}}, nil
 }
 
 // Close releases the folder. Running calls go on.
@@ -240,6 +242,12 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		Limits: p.limits, Require: e.cfg.Require, ReadOnly: readsWork(p.capability),
 	}
 	executor.Live(call, &spec)
+	if p.dir != "" {
+		spec.Read = append(slices.Clip(spec.Read), p.dir)
+	}
+	if p.input != nil {
+		spec.Stdin = bytes.NewReader(p.input)
+	}
 	found := e.look(ctx, p, g)
 	if call, err = found.Decided(ctx, call, e.cfg.Require); err != nil {
 		return capability.Result{}, err
@@ -265,6 +273,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		return capability.Result{}, executor.Refused(call, err)
 	}
 	r := executor.Ending{OK: p.ok}.Result(ctx, outcome)
+	if p.input != nil {
+		answerAsJSON(&r)
+	}
 	p.describe(r.Meta)
 	found.Tell(&r, held, e.look(ctx, p, g))
 	executor.Changed(&r, files, e.code(p).Files)
