@@ -39,6 +39,7 @@ type Rules struct {
 	plans  map[planKey]*plan
 	roles  map[string]uint64
 	idents map[ident]ident
+	alike  map[string]string // a name for each set of patterns that match; see Rules.standIn
 
 	lastRoles uint64
 }
@@ -47,7 +48,7 @@ type Rules struct {
 // need not tell plans apart.
 type needs struct {
 	names    map[string]bool // of capabilities, exact
-	patterns []string        // of names
+	patterns []types.Pattern // of names
 	anyName  bool            // it is unknown which names matter
 	sources  bool
 	kinds    bool
@@ -105,6 +106,7 @@ func Compile(s Settings) (*Rules, error) {
 	s = s.normalized()
 	r := &Rules{
 		settings: s, version: rand.Text(), byName: map[string][]*rule{}, plans: map[planKey]*plan{}, roles: map[string]uint64{}, idents: map[ident]ident{},
+		alike: map[string]string{},
 		needs: needs{names: map[string]bool{}}, intents: intentMap(),
 	}
 	maps.Copy(r.intents, s.IntentMap)
@@ -364,8 +366,9 @@ func (c *compiler) capabilities(list []string) (when []ast.Node, names []string)
 	for _, s := range list {
 		if strings.Contains(s, "*") {
 			exact = false
-			c.r.needs.patterns = append(c.r.needs.patterns, s)
-			nodes = append(nodes, like(ast.Resource().Access("id"), s), like(ast.Resource().Access("name"), s))
+			pattern := patternOf(s)
+			c.r.needs.patterns = append(c.r.needs.patterns, pattern)
+			nodes = append(nodes, ast.Resource().Access("id").Like(pattern), ast.Resource().Access("name").Like(pattern))
 			continue
 		}
 		name := ToolName(s)
@@ -396,7 +399,8 @@ func entity(kind types.EntityType, id string) ast.Node {
 	return ast.Value(types.NewEntityUID(kind, types.String(id)))
 }
 
-func like(of ast.Node, s string) ast.Node {
+// patternOf returns the pattern of a name with *.
+func patternOf(s string) types.Pattern {
 	var parts []any
 	for i, piece := range strings.Split(s, "*") {
 		if i > 0 {
@@ -406,7 +410,7 @@ func like(of ast.Node, s string) ast.Node {
 			parts = append(parts, piece)
 		}
 	}
-	return of.Like(types.NewPattern(parts...))
+	return types.NewPattern(parts...)
 }
 
 func anyOf(nodes []ast.Node) ast.Node {

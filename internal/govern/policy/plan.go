@@ -145,7 +145,9 @@ func knownName(c *Capability) string {
 // An ident is what rules may know a capability by.
 type ident struct{ id, name string }
 
-// told returns an ident without what no rule asks for.
+// told returns an ident that no rule tells from the full one: a name that no rule
+// asks for is empty, and of all names that the same patterns match there is one, so
+// that a rule about mcp:server/* makes one plan and not one for each tool.
 func (r *Rules) told(full ident) ident {
 	r.mu.RLock()
 	short, ok := r.idents[full]
@@ -153,23 +155,49 @@ func (r *Rules) told(full ident) ident {
 	if ok {
 		return short
 	}
-	n := &r.needs
-	asked := func(s string) bool {
-		return n.names[s] || slices.ContainsFunc(n.patterns, func(p string) bool { return wild(p, s, false) })
-	}
-	if asked(full.id) {
-		short.id = full.id
-	}
-	if asked(full.name) {
-		short.name = full.name
-	}
+	id, name := r.matches(full.id), r.matches(full.name)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if len(r.idents) >= mostPlans {
 		clear(r.idents)
+		clear(r.alike)
 	}
+	short = ident{r.standIn(full.id, id), r.standIn(full.name, name)}
 	r.idents[full] = short
-	r.mu.Unlock()
 	return short
+}
+
+// matches returns which patterns match a name, as text with a byte for eight of
+// them. It is empty if none does.
+func (r *Rules) matches(name string) string {
+	var set []byte
+	for i, p := range r.needs.patterns {
+		if !p.Match(types.String(name)) {
+			continue
+		}
+		if set == nil {
+			set = make([]byte, (len(r.needs.patterns)+7)/8)
+		}
+		set[i/8] |= 1 << (i % 8)
+	}
+	return string(set)
+}
+
+// standIn returns the name that stands for a name and for all others that these
+// patterns match. One that a rule names exactly stands for itself. r.mu is held.
+func (r *Rules) standIn(name, matched string) string {
+	switch {
+	case r.needs.names[name]:
+		return name
+	case matched == "":
+		return ""
+	}
+	first, ok := r.alike[matched]
+	if !ok {
+		first = name
+		r.alike[matched] = name
+	}
+	return first
 }
 
 func (r *Rules) makePlan(key *planKey, roles []string) *plan {
