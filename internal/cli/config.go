@@ -22,7 +22,7 @@ type configCommand struct{ *environment }
 
 func newConfig(env *environment) *cobra.Command {
 	c := &configCommand{env}
-	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.unset(), c.check())
+	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.unset(), c.check(), c.schema())
 }
 
 func (c *configCommand) settings() (config.Config, config.Places, error) {
@@ -147,6 +147,20 @@ func reach(s config.Serve) error {
 		return nil // Load has checked it
 	}
 	return auth.CheckReach(s.Auth == config.AuthOff, config.Loopback(host), s.OIDC.Issuer != "", s.Hosts)
+}
+
+func (c *configCommand) schema() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print a JSON Schema of ken.yaml, for editors", Args: args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			schema, err := config.Schema()
+			if err != nil {
+				return err
+			}
+			c.out.Linef("%s", strings.TrimSuffix(string(schema), "\n"))
+			return nil
+		},
+	}
 }
 
 // doubt returns what will not work with a key that was set, though it may be set

@@ -34,6 +34,7 @@ func agentSettings() []setting[Agent] {
 func agents() kind[map[string]Agent] {
 	return kind[map[string]Agent]{
 		empty: true,
+		form:  mapForm(tableForm(agentSettings())),
 		parse: parseAgents,
 		show: func(m map[string]Agent) any {
 			out := &yamldoc.Map{}

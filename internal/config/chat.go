@@ -273,6 +273,7 @@ func hookSettings() []setting[Hook] {
 func hooks() kind[[]Hook] {
 	return kind[[]Hook]{
 		empty:   true,
+		form:    mapForm(tableForm(hookSettings())),
 		noWider: func(a, b []Hook) bool { return reflect.DeepEqual(a, b) },
 		parse:   parseHooks,
 		show: func(list []Hook) any {

@@ -78,6 +78,7 @@ func oneDatabaseSettings() []setting[Database] {
 func databases() kind[[]Database] {
 	return kind[[]Database]{
 		empty: true,
+		form:  mapForm(tableForm(oneDatabaseSettings())),
 		noWider: func(a, b []Database) bool {
 			return slices.EqualFunc(a, b, func(a, b Database) bool {
 				a.Origin, b.Origin = capability.Origin{}, capability.Origin{}

@@ -10,6 +10,7 @@ import (
 
 func duration(least, most time.Duration, noWider func(a, b time.Duration) bool) kind[time.Duration] {
 	return kind[time.Duration]{
+		form: form{"type": "string"},
 		text: true,
 		parse: func(r *reading, at spot, v yamldoc.Value) (time.Duration, bool) {
 			if _, isNumber := number(v); isNumber {

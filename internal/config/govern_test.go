@@ -24,6 +24,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	file := filepath.Join(places.Home, "ken.yaml")
 	write(t, filepath.Join(places.Home, "org.cedar"), "forbid (principal, action, resource);\n")
 	write(t, file, read(t, "testdata/running.yaml"))
+	allowedBySchema(t, file)
 	got, err := Load(places, "")
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 type kind[T any] struct {
 	text  bool // see setting
 	empty bool // "key:" with nothing after it is a value too
+	form  form // for editors; nil: like the default
 
 	// parse reads a value, or reports what is wrong with it.
 	parse func(r *reading, at spot, v yamldoc.Value) (T, bool)
@@ -53,6 +54,7 @@ func asIs[T any](x T) any                 { return x }
 
 func boolean() kind[bool] {
 	return kind[bool]{
+		form: form{"type": "boolean"},
 		parse: func(r *reading, at spot, v yamldoc.Value) (bool, bool) {
 			b, ok := v.Any.(bool)
 			if !ok {
@@ -73,6 +75,7 @@ func notDecimal(s string) bool {
 
 func whole[T int | int64](least, most T) kind[T] {
 	return kind[T]{
+		form: form{"type": "integer", "minimum": least, "maximum": most},
 		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 			x, ok := number(v)
 			if !ok || x != math.Trunc(x) {
@@ -127,6 +130,7 @@ func fraction(noWider func(a, b float64) bool) kind[float64] {
 // upTo is a number from zero to most.
 func upTo(most float64, fix string, noWider func(a, b float64) bool) kind[float64] {
 	return kind[float64]{
+		form: form{"type": "number", "minimum": 0, "maximum": most},
 		parse: func(r *reading, at spot, v yamldoc.Value) (float64, bool) {
 			x, ok := number(v)
 			if !ok {
@@ -149,6 +153,7 @@ func optionalFraction() kind[*float64] {
 	one := fraction(nil)
 	return kind[*float64]{
 		empty: true,
+		form:  form{"type": []string{"number", "null"}, "minimum": 0, "maximum": 1},
 		parse: func(r *reading, at spot, v yamldoc.Value) (*float64, bool) {
 			if v.Any == nil {
 				return nil, true
@@ -177,6 +182,7 @@ func optionalFraction() kind[*float64] {
 func word[T ~string](words ...T) kind[T] {
 	return kind[T]{
 		text: true,
+		form: form{"enum": toStrings(words)},
 		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 			list := wordList(words)
 			s, ok := v.Any.(string)
@@ -217,6 +223,7 @@ func wordList[T ~string](words []T) string {
 func text(check func(string) (fix string, err error)) kind[string] {
 	return kind[string]{
 		text: true,
+		form: form{"type": "string"},
 		parse: func(r *reading, at spot, v yamldoc.Value) (string, bool) {
 			s, ok := r.printable(at, v)
 			if !ok || check == nil {
@@ -278,6 +285,7 @@ func unseen(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }
 func texts(of string, noWider func(a, b []string) bool, join func(old, now []string) []string) kind[[]string] {
 	return kind[[]string]{
 		empty:   true,
+		form:    listForm(form{"type": "string"}),
 		noWider: noWider,
 		join:    join,
 		parse: func(r *reading, at spot, v yamldoc.Value) ([]string, bool) {

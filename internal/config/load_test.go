@@ -354,6 +354,7 @@ experiment:
 			Rate: ServeRate{Requests: 5, Burst: 200, Open: 1000}, StopDelay: 2 * time.Second, Drain: time.Minute,
 		},
 	}
+	allowedBySchema(t, file)
 	got, err := Load(places, "")
 	if err != nil {
 		t.Fatal(err)

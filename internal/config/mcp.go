@@ -183,6 +183,7 @@ func serverSettings() []setting[Server] {
 func servers() kind[[]Server] {
 	return kind[[]Server]{
 		empty: true,
+		form:  mapForm(tableForm(serverSettings())),
 		noWider: func(a, b []Server) bool {
 			return slices.EqualFunc(a, b, func(a, b Server) bool {
 				a.Origin, b.Origin = capability.Origin{}, capability.Origin{}

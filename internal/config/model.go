@@ -168,6 +168,7 @@ func checkProviderURL(s string) (fix string, err error) {
 func providers() kind[[]Provider] {
 	return kind[[]Provider]{
 		empty:   true,
+		form:    mapForm(tableForm(providerSettings())),
 		noWider: func(a, b []Provider) bool { return reflect.DeepEqual(a, b) },
 		parse:   parseProviders,
 		show: func(list []Provider) any {

@@ -16,7 +16,7 @@ import (
 // line about it.
 func Sample() []byte {
 	var b strings.Builder
-	b.WriteString(`# Settings of Ken. Every key is here with its default, commented out: take the
+	b.WriteString("# yaml-language-server: $schema=" + schemaName + "\n" + `# Settings of Ken. Every key is here with its default, commented out: take the
 # "# " before one away to change it, or run, for example,
 #     ken config set capabilities.maxTokens 900
 # which keeps these comments. A key that Ken does not know is an error.
@@ -54,7 +54,10 @@ func InitFiles() fs.FS {
 	return files
 }
 
-// Init writes ken.yaml and the sample catalog into a directory, which is made
+// schemaName is the file beside ken.yaml that says to editors what it may hold.
+const schemaName = "ken.schema.json"
+
+// Init writes ken.yaml, its schema and the sample catalog into a directory, which is made
 // where it is missing. An existing file is never changed but named in kept;
 // nothing is written outside the directory, whatever links are in it. After an
 // error, written says what was written before it.
@@ -84,6 +87,13 @@ func Init(dir string) (written, kept []string, err error) {
 	if _, err := root.Lstat(jsonName); err == nil {
 		kept = append(kept, filepath.Join(dir, jsonName))
 	} else if err := put(yamlName, Sample()); err != nil {
+		return written, kept, err
+	}
+	schema, err := Schema()
+	if err == nil {
+		err = put(schemaName, schema)
+	}
+	if err != nil {
 		return written, kept, err
 	}
 	files := InitFiles()

@@ -79,7 +79,7 @@ func TestInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", ".ken")
 	write(t, filepath.Join(dir, "skills/decision-record/SKILL.md"), "mine\n")
 	want := []string{
-		"AGENTS.md", "capabilities/recent-branches/CAPABILITY.yaml", "cards/adding-capabilities.md", "ken.yaml", "skills/decision-record/SKILL.md",
+		"AGENTS.md", "capabilities/recent-branches/CAPABILITY.yaml", "cards/adding-capabilities.md", "ken.schema.json", "ken.yaml", "skills/decision-record/SKILL.md",
 	}
 	relative := func(list []string) []string {
 		var out []string
@@ -94,7 +94,7 @@ func TestInit(t *testing.T) {
 		return out
 	}
 	written, kept, err := Init(dir)
-	if err != nil || !slices.Equal(relative(written), want[:4]) || !slices.Equal(relative(kept), want[4:]) {
+	if err != nil || !slices.Equal(relative(written), want[:5]) || !slices.Equal(relative(kept), want[5:]) {
 		t.Fatalf("Init = %q, %q, %v, want %q but for the skill", written, kept, err, want)
 	}
 	if got := read(t, kept[0]); got != "mine\n" {

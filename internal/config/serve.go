@@ -188,6 +188,7 @@ func (s ServeRate) burst() int {
 func parts[T any](usual T, example string, table []setting[T], check func(r *reading, at spot, v T) bool) kind[T] {
 	return kind[T]{
 		empty: true,
+		form:  tableForm(table),
 		parse: func(r *reading, at spot, v yamldoc.Value) (out T, ok bool) {
 			out = usual
 			if v.Any == nil {

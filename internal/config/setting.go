@@ -23,6 +23,7 @@ type setting[S any] struct {
 	name string
 	doc  string
 	text bool // a plain word or text: ken config set takes it as typed
+	form form // see kind
 
 	profiled bool // discovery.profile may give the value where no file does
 	governed bool // policy.profile gives it
@@ -39,7 +40,7 @@ type setting[S any] struct {
 // entry makes the setting for the part of an S that at points to.
 func entry[S, T any](name, doc string, at func(*S) *T, k kind[T]) setting[S] {
 	s := setting[S]{
-		name: name, doc: doc, text: k.text,
+		name: name, doc: doc, text: k.text, form: k.form,
 		read: func(r *reading, where spot, v yamldoc.Value, into *S) {
 			if v.Any == nil && !k.empty {
 				r.fault(where, "no-value", "write one, or remove the key", "%s has no value", where.key)

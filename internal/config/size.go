@@ -16,6 +16,7 @@ import (
 // size is a number of bytes: 65536, 64KiB, 512MB, 1GiB.
 func size[T int | int64](least, most int64) kind[T] {
 	return kind[T]{
+		form: form{"type": []string{"integer", "string"}},
 		parse: func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 			n, ok := bytesOf(v)
 			if !ok {
@@ -58,6 +59,7 @@ const noneWord = "none"
 // the number none.
 func (k kind[T]) orNone(none T) kind[T] {
 	number := k
+	k.form = k.or(noneWord)
 	k.parse = func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 		if v.Any == noneWord {
 			return none, true
@@ -86,6 +88,7 @@ func (k kind[T]) orHalf() kind[T] {
 	const word = "half"
 	var half T
 	number := k
+	k.form = k.or(word)
 	isHalf := func(n T) bool { return any(n) == any(half) }
 	k.parse = func(r *reading, at spot, v yamldoc.Value) (T, bool) {
 		if v.Any == word {

@@ -106,6 +106,7 @@ func trustKind() kind[capability.Trust] {
 func sources() kind[[]Source] {
 	return kind[[]Source]{
 		empty:   true,
+		form:    listForm(tableForm(sourceSettings())),
 		noWider: anything[[]Source], // each item was looked at when it was read
 		join:    func(old, now []Source) []Source { return slices.Concat(old, now) },
 		parse:   parseSources,
