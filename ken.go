@@ -114,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Ken, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	a.Vectors.Start()
+	a.Vectors.StartKnown(ctx)
 	return &Ken{a}, nil
 }
 

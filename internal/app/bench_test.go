@@ -11,12 +11,43 @@ import (
 	"time"
 
 	"ken/internal/find/eval"
+	second "ken/internal/know/reader"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/llm"
 )
 
-// BenchmarkQuality reports the bars of finding on the dev sets, and of the floor and of dependencies on the training sets made for them.
+// BenchmarkQualityRead reports the bars of finding with the second reader, as by
+// default.
+func BenchmarkQualityRead(b *testing.B) {
+	if !second.Supported() {
+		b.Skip("cannot here: there are no kernels for this processor")
+	}
+	for b.Loop() {
+		var mean, recall, wrong, empty, asked float64
+		overWords := 100.0
+		for _, set := range devSets {
+			r, _ := measure(b, bothModels, set, "queries.jsonl")
+			w, _ := measure(b, wordsOnly, set, "queries.jsonl")
+			overWords = min(overWords, float64(r.NDCG5-w.NDCG5))
+			mean += float64(r.NDCG5) / 3
+			recall += float64(r.Recall5) / 3
+			wrong += float64(r.CalibrationError) / 3
+			empty += float64(r.Abstain.InScope) * float64(r.N)
+			asked += float64(r.N)
+			b.Logf("%s: NDCG@5 %.2f, %+.2f over words", set, r.NDCG5, r.NDCG5-w.NDCG5)
+		}
+		b.ReportMetric(mean, "dev-ndcg@5")
+		b.ReportMetric(recall, "dev-recall@5")
+		b.ReportMetric(overWords, "least-over-words")
+		b.ReportMetric(wrong, "calibration-error")
+		b.ReportMetric(empty/asked, "left-empty-%")
+		r, _ := measure(b, bothModels, "train/clinc150", "queries.jsonl", "oos.jsonl")
+		b.ReportMetric(float64(r.Abstain.OutOfScope), "oos-%")
+	}
+}
+
+// BenchmarkQuality reports the bars of finding with the small model on the dev sets, and of the floor and of dependencies on the training sets made for them.
 func BenchmarkQuality(b *testing.B) {
 	for b.Loop() {
 		var mean, words, model, wrong, empty, asked float64

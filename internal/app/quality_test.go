@@ -15,7 +15,11 @@ import (
 	"ken/internal/know/embed"
 )
 
-// measure answers the labelled queries of a set, as ken eval does.
+// bothModels are settings with which measure waits for the second reader.
+const bothModels = "discovery: {reader: auto}\n"
+
+// measure answers the labelled queries of a set, as ken eval does. The second
+// reader takes part only with the settings bothModels.
 func measure(t testing.TB, settings, corpus string, queries ...string) (eval.Report, *App) {
 	t.Helper()
 	dir := os.Getenv("KEN_BENCH")
@@ -42,6 +46,9 @@ func measure(t testing.TB, settings, corpus string, queries ...string) (eval.Rep
 			t.Error(err)
 		}
 	})
+	if settings == bothModels {
+		a.Vectors.Wait(t.Context())
+	}
 	report, err := eval.Run(t.Context(), a.Ranker(), readQueries(t, dir, corpus, queries...), eval.Options{Runs: 1})
 	if err != nil {
 		t.Fatal(err)

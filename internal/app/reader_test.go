@@ -14,18 +14,15 @@ import (
 
 var update = flag.Bool("update", false, "write starter.vectors of package vectors again")
 
-// openReader opens Ken with the second reader over what comes with it.
+// openReader opens Ken over what comes with it: the second reader reads by
+// default.
 func openReader(t *testing.T) *App {
 	t.Helper()
 	if !second.Supported() {
 		t.Skip("cannot here: there are no kernels for this processor")
 	}
 	home := t.TempDir()
-	file := filepath.Join(home, "settings.yaml")
-	if err := os.WriteFile(file, []byte("discovery: {reader: auto}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(t.Context(), Config{Dir: home, ConfigFile: file, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] }})
+	a, err := Open(t.Context(), Config{Dir: home, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +64,7 @@ func TestStarterVectors(t *testing.T) {
 	if was, err := os.ReadFile(path); err != nil || string(was) != string(file) {
 		t.Errorf("%s is not what the second reader makes of the starter; run go test ./internal/app -run TestStarterVectors -update (%v)", path, err)
 	}
-	a.Vectors.WaitBriefly(t.Context())
+	a.Vectors.StartKnown(t.Context())
 	all := len(a.Catalog.Snapshot().Entries())
 	if model, n := ranking.IndexOf(a.Catalog.Snapshot()).Segment.Vectors(); model != m.Model() || n != all {
 		t.Errorf("%d of %d capabilities have vectors of %s, want all of %s", n, all, model, m.Model())

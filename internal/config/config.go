@@ -91,7 +91,7 @@ func Default() Config {
 			Profile:          ProfileStandard,
 			Tier0TokenBudget: 200, Tier1TokenBudget: 800, Tier2TokenBudget: 2000, TotalTokenBudget: 3000,
 			Tier1TopK: 5, Tier2TopK: 2, StickyTopK: 3, Tier1MinRelevance: 0.3, LowConfidence: 0.6, Tier1TailRelevance: 0.02, Tier2MinRelevance: 0.1,
-			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k, Reader: ReaderFast,
+			UseGraphReranking: true, GraphBoostFactor: 0.15, PromptMode: PromptFull, Tokenizer: TokenizerO200k, Reader: ReaderAuto,
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
 		Serve:      defaultServe(),

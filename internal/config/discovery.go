@@ -78,7 +78,7 @@ type Discovery struct {
 	EmbeddingModelID string
 
 	// Reader says whether the second model inside the program reads messages and
-	// capabilities, too. Default fast; the zero value means the same.
+	// capabilities, too. Default auto; the zero value means fast.
 	Reader Reader
 
 	// EmbeddingURL is where a service answers that speaks OpenAI's embeddings
@@ -168,8 +168,8 @@ func discoverySettings() []setting[Config] {
 			func(c *Config) *string { return &c.Discovery.CollectionName }, text(checkCollection)),
 		entry("discovery.embeddingModelId", "The embedding model: empty for the built-in one, none for words only, or a model of the service at embeddingUrl.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingModelID }, text(nil)),
-		entry("discovery.reader", "Which built-in models find by meaning: fast (the small one, in a tenth of a millisecond) or auto (also the second reader, where this processor can run it: better hits, in a few milliseconds).",
-			func(c *Config) *Reader { return &c.Discovery.Reader }, word(ReaderFast, ReaderAuto).fixed()),
+		entry("discovery.reader", "Which built-in models find by meaning: auto (both, where this processor can run the second reader: better hits, in a few milliseconds) or fast (the small one alone, in a tenth of a millisecond).",
+			func(c *Config) *Reader { return &c.Discovery.Reader }, word(ReaderAuto, ReaderFast).fixed()),
 		entry("discovery.embeddingUrl", "Where a service with OpenAI's embeddings interface answers, as in http://127.0.0.1:11434/v1. Ken sends it messages and texts of capabilities.",
 			func(c *Config) *string { return &c.Discovery.EmbeddingURL }, text(checkEmbeddingURL)),
 		entry("discovery.embeddingKeyEnv", "The environment variable with the service's key.",

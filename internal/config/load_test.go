@@ -173,7 +173,7 @@ func TestConfigDefaults(t *testing.T) {
 		"discovery.tier0TokenBudget": "200", "discovery.tier1TokenBudget": "800", "discovery.tier2TokenBudget": "2000",
 		"discovery.totalTokenBudget": "3000", "discovery.tier1TopK": "5", "discovery.tier2TopK": "2",
 		"discovery.tier1MinRelevance": "0.3", "discovery.lowConfidence": "0.6", "discovery.useGraphReranking": "true", "discovery.graphBoostFactor": "0.15",
-		"discovery.collectionName": "capability_index", "discovery.reader": "fast", "discovery.embeddingModelId": `""`, "discovery.embeddingUrl": `""`, "discovery.embeddingKeyEnv": `""`,
+		"discovery.collectionName": "capability_index", "discovery.reader": "auto", "discovery.embeddingModelId": `""`, "discovery.embeddingUrl": `""`, "discovery.embeddingKeyEnv": `""`,
 		"discovery.profile": "standard", "discovery.graphLiteral": "false", "discovery.tier1TailRelevance": "0.02", "discovery.tier2MinRelevance": "0.1",
 		"discovery.promptMode": "full", "discovery.maxTokenBudget": "0", "discovery.tokenizer": "o200k",
 		"discovery.embeddingTimeout": "50ms", "discovery.stickyTopK": "3", "discovery.agents": "{}",
@@ -272,7 +272,7 @@ discovery:
   useGraphReranking: false
   graphBoostFactor: 1
   collectionName: other
-  reader: auto
+  reader: fast
   embeddingModelId: some/model
   embeddingUrl: http://127.0.0.1:9/v1
   embeddingKeyEnv: SOME_KEY
@@ -341,7 +341,7 @@ experiment:
 			Tier1TopK: 5, Tier2TopK: 6, StickyTopK: 8, LowConfidence: 0.75, Tier1TailRelevance: 0.5, Tier2MinRelevance: 0.25, GraphBoostFactor: 1, GraphLiteral: true,
 			PromptMode: PromptNames, Tokenizer: TokenizerChars4,
 			Agents:         map[string]Agent{"helper": {ProfileLean, []string{"d"}, []string{"e", "f"}}, "a b": {}},
-			CollectionName: "other", Reader: ReaderAuto, EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
+			CollectionName: "other", Reader: ReaderFast, EmbeddingModelID: "some/model", EmbeddingURL: "http://127.0.0.1:9/v1", EmbeddingKeyEnv: "SOME_KEY", EmbeddingTimeout: time.Second,
 		},
 		Experiment: Experiment{Name: "first", Config: filepath.Join(home, "other.yaml")},
 		Serve: Serve{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/know/reader"
 	"ken/internal/tokenizer"
 )
 
@@ -38,12 +39,20 @@ type bench struct {
 	daemon *os.Process
 }
 
-// newBench starts a daemon that has listed its server before.
-func newBench(b *testing.B) *bench {
+// newBench starts a daemon that has listed its server before. reader is a
+// value of discovery.reader; with auto, the second reader has read all tools
+// before.
+func newBench(b *testing.B, reader string) *bench {
 	b.Helper()
 	many := manyTools(b)
-	p := newPlace(b, allowAll+"mcp: {surface: bridge}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
+	p := newPlace(b, allowAll+"mcp: {surface: bridge}\ndiscovery: {reader: "+reader+"}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
 	p.prepare("mcp:many/echo")
+	if reader == "auto" {
+		p.write("one.jsonl", []byte(`{"id":"1","query":"echo","gold":["mcp:many/echo"]}`+"\n"))
+		if err := p.ken("eval", "--queries", filepath.Join(p.home, "one.jsonl")).Run(); err != nil {
+			b.Fatalf("ken eval, which reads all tools: %v", err)
+		}
+	}
 	cmd := p.ken("serve", "--daemon")
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
@@ -144,7 +153,7 @@ func BenchmarkMCPCall(b *testing.B) {
 	direct := &peer{session: dial(b, exec.Command(many[0], many[1:]...)), call: native}
 	relayed := exec.Command(build(b, "ken/internal/mcptest/relay"), many...)
 	relay := &peer{session: dial(b, relayed), call: native, between: []int{relayed.Process.Pid}}
-	k := newBench(b)
+	k := newBench(b, "fast")
 	shim := k.ken("mcp")
 	ken := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": arguments(i)}}
@@ -181,13 +190,31 @@ var wishes = []string{
 	"restart the payment service",
 }
 
-// BenchmarkMCPFind searches through the menu of a client.
+// BenchmarkMCPFind searches through the menu of a client, with the small model
+// alone.
 func BenchmarkMCPFind(b *testing.B) {
-	k := newBench(b)
+	benchFind(b, "fast", func(i int) string { return wishes[i%len(wishes)] })
+}
+
+// BenchmarkMCPFindRead is the same with the second reader, as by default. No
+// message comes twice: the vectors of messages are remembered.
+func BenchmarkMCPFindRead(b *testing.B) {
+	if !reader.Supported() {
+		b.Skip("cannot here: there are no kernels for this processor")
+	}
+	n := 0
+	benchFind(b, "auto", func(i int) string {
+		n++
+		return fmt.Sprintf("%s, as in note %d", wishes[i%len(wishes)], n)
+	})
+}
+
+func benchFind(b *testing.B, reader string, wish func(i int) string) {
+	k := newBench(b, reader)
 	shim := k.ken("mcp")
 	p := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}}
 	p.call = func(i int) *mcp.CallToolParams {
-		return &mcp.CallToolParams{Name: "discover_capabilities", Arguments: map[string]any{"query": wishes[i%len(wishes)]}}
+		return &mcp.CallToolParams{Name: "discover_capabilities", Arguments: map[string]any{"query": wish(i)}}
 	}
 	p.run(b, len(wishes))
 	p.took, p.cpu = nil, 0
@@ -234,7 +261,7 @@ func menuTokens(b *testing.B, session *mcp.ClientSession) (n int) {
 // BenchmarkMCPConnect starts a client's ken mcp, up to its list of tools, while
 // the daemon runs.
 func BenchmarkMCPConnect(b *testing.B) {
-	k := newBench(b)
+	k := newBench(b, "fast")
 	k.menu(b)
 	took := []time.Duration{}
 	for b.Loop() {
@@ -277,10 +304,10 @@ func (p *place) menu(b *testing.B, args ...string) time.Duration {
 }
 
 // BenchmarkMCPMemory holds a thousand sessions, one after the other and eight
-// at a time, each with a search and a call, and reports what the daemon then
-// has in memory, and how much more that is than after the first hundred.
+// at a time, each with a search and a call, and reports what the daemon, with the
+// second reader, then has in memory, and how much more that is than after the first hundred.
 func BenchmarkMCPMemory(b *testing.B) {
-	k := newBench(b)
+	k := newBench(b, "auto")
 	var first, last float64
 	for b.Loop() {
 		k.sessions(b, 100)

@@ -78,6 +78,34 @@ func weatherThings() []thing {
 	)
 }
 
+// asleep is a second reader that counts who asks for it: its name is in its
+// weights.
+type asleep struct {
+	hashed
+	asked *atomic.Int32
+}
+
+func (a asleep) Model() string {
+	a.asked.Add(1)
+	return a.hashed.Model()
+}
+
+// TestNoSearchWakesTheReader: before the second reader has read anything, a
+// search does not load it; afterwards it reads messages.
+func TestNoSearchWakesTheReader(t *testing.T) {
+	var asked atomic.Int32
+	w := worldOf(t, Parts{Embedder: asleep{asked: &asked}, Local: true}, memory(weatherThings()...))
+	if sel := w.find(t, "forecast for the city", Defaults()); asked.Load() != 0 || len(sel.Degraded) != 0 {
+		t.Errorf("the reader was asked %d times, and the answer says %q, want neither", asked.Load(), sel.Degraded)
+	}
+	if err := ranking.Embed(t.Context(), w.catalog, asleep{asked: new(atomic.Int32)}); err != nil {
+		t.Fatal(err)
+	}
+	if w.find(t, "forecast for the city", Defaults()); asked.Load() == 0 {
+		t.Error("the reader was not asked once it had read all capabilities")
+	}
+}
+
 // TestT17BrokenEmbedder: whatever an embedder does, words answer, the answer
 // says that they did so alone, and the next message does not wait for it.
 func TestT17BrokenEmbedder(t *testing.T) {

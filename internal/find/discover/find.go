@@ -149,6 +149,11 @@ func (t *turn) before() []ranking.Before {
 func (t *turn) vector(ctx context.Context) []float32 {
 	if v := t.finder.vectors; v.local {
 		s := t.searchable()
+		// Asking the reader for its name loads its weights. That is left to the
+		// reading of capabilities: before a first vector is there, no search waits.
+		if s.indexed.Segment.Second == nil {
+			return nil
+		}
 		if model, _ := s.indexed.Segment.Vectors(); model != v.embedder.Model() || s.vectors < t.View.shown {
 			return nil
 		}

@@ -66,7 +66,9 @@ func New(cfg Config) (*Keeper, error) {
 		}
 		if d.EmbeddingModelID == "" && d.Reader == config.ReaderAuto && reader.Supported() {
 			r := newCapabilityReader(cfg.Dir)
-			k.messages, k.capabilities, k.local = messageReader{}, r, true
+			messages := messageReader{rest: new(rest)}
+			cfg.OnClose(messages.rest.stop)
+			k.messages, k.capabilities, k.local = messages, r, true
 			k.trouble = func() error { return r.kept().Trouble() }
 		}
 		return k, nil
@@ -142,6 +144,9 @@ func (k *Keeper) embed(e llm.Embedder) <-chan struct{} {
 			err = ranking.Embed(ctx, k.cfg.Catalog(), e)
 			first()
 			if err == nil {
+				if k.local {
+					giveBack() // what a message needs comes back with the first one
+				}
 				version = s.Version()
 				continue
 			}
@@ -193,6 +198,24 @@ func (k *Keeper) WaitBriefly(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	k.Wait(ctx)
+}
+
+// mostKnown is how large a catalog StartKnown looks at: more would take longer
+// than opening it.
+const mostKnown = 256
+
+// StartKnown is Start for a program that searches at once. Where a catalog is
+// small and the second reader has nothing to read, because it is part of the
+// program or was read before, it waits for these milliseconds: so a first search
+// gives what a later one does.
+func (k *Keeper) StartKnown(ctx context.Context) {
+	if r, ok := k.capabilities.(capabilityReader); ok {
+		if texts := ranking.TextsWithout(k.cfg.Catalog(), r); len(texts) <= mostKnown && r.unread(texts) == 0 {
+			k.Wait(ctx)
+			return
+		}
+	}
+	k.Start()
 }
 
 // Check says what finds capabilities by meaning, or why nothing does. A

@@ -56,6 +56,29 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestRest: the models rest once no message was read for a while.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := new(rest)
+		r.later()
+		time.Sleep(restAfter - time.Second)
+		r.later()
+		time.Sleep(restAfter - time.Second)
+		if !r.timer.Stop() {
+			t.Error("the models rest although a message was read meanwhile")
+		}
+		r.later()
+		time.Sleep(restAfter + time.Second)
+		if r.timer.Stop() {
+			t.Errorf("the models do not rest %v after the last message", restAfter)
+		}
+		r.later()
+		if err := r.stop(); err != nil || r.timer.Stop() {
+			t.Errorf("stop = %v, and the wait goes on", err)
+		}
+	})
+}
+
 // flaky is an embedder that fails until it is repaired.
 type flaky struct {
 	broken atomic.Bool

@@ -53,7 +53,7 @@ func TestWriteVectors(t *testing.T) {
 	one := func(i int) {
 		text, embedder := rows[i].Query, r.Embed
 		if text != "" {
-			embedder = messageReader{r}.Embed
+			embedder = messageReader{r, new(rest)}.Embed
 		} else if c := docs[rows[i].Set+"\x00"+rows[i].ID]; c != nil {
 			text = capabilityReader{}.DocumentText(c)
 		} else {

@@ -41,18 +41,19 @@ type state struct {
 	sum    []float32
 }
 
-func (m *Model) newState() *state {
-	rows := roundUp(mostTokens)
-	return &state{
-		tokens: make([]uint32, 0, embed.MaxTokens+longestWord),
-		x:      make([]float32, rows*m.dims),
-		wide:   make([]float32, rows*max(3*m.dims, m.inner)),
-		y:      make([]float32, rows*m.dims),
-		scores: make([]float32, rows+8),
-		packed: make([]byte, 2*rows*max(m.dims, m.inner)),
-		scale:  make([]float32, rows),
-		sum:    make([]float32, m.dims),
+// grow makes room for some tokens, a multiple of tokensPerTile. Most texts are
+// short: a message takes half a megabyte, the longest text three.
+func (s *state) grow(m *Model, rows int) {
+	if len(s.scale) >= rows {
+		return
 	}
+	s.x = make([]float32, rows*m.dims)
+	s.wide = make([]float32, rows*max(3*m.dims, m.inner))
+	s.y = make([]float32, rows*m.dims)
+	s.scores = make([]float32, rows+8)
+	s.packed = make([]byte, m.kernels.activation.size()*rows*max(m.dims, m.inner))
+	s.scale = make([]float32, rows)
+	s.sum = make([]float32, m.dims)
 }
 
 // roundUp returns the next multiple of tokensPerTile.
@@ -60,9 +61,19 @@ func roundUp(n int) int { return (n + tokensPerTile - 1) / tokensPerTile * token
 
 // Append adds the vector of a text to dst, of unit length.
 func (m *Model) Append(dst []float32, text string) []float32 {
+	return m.AppendEnds(dst, text, embed.MaxTokens)
+}
+
+// AppendEnds is Append for a text of which no more than some tokens are read: as
+// many of its beginning as of its end.
+func (m *Model) AppendEnds(dst []float32, text string, most int) []float32 {
 	s := m.states.Get().(*state)
 	defer m.states.Put(s)
 	s.tokens = m.words.Tokens(s.tokens[:0], text)
+	if n := len(s.tokens); n > most {
+		s.tokens = slices.Delete(s.tokens, most-most/2, n-most/2)
+	}
+	s.grow(m, roundUp(len(s.tokens)+special))
 	m.encode(s)
 	return append(dst, s.sum...)
 }

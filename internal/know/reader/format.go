@@ -206,7 +206,7 @@ func read(data string, readWords func(string) (*embed.Model, error)) (*Model, er
 		return nil, p.err
 	}
 	m.name = words.Model() + "-" + hex.EncodeToString([]byte(data[len(data)-sha256.Size:])[:4])
-	m.states.New = func() any { return m.newState() }
+	m.states.New = func() any { return new(state) }
 	return m, nil
 }
 

@@ -27,6 +27,10 @@ var builtin string
 // part of the program, so its checksum is left to the package's tests.
 func Builtin() *Model { return readBuiltin() }
 
+// GiveBackBuiltin gives the memory of the model inside the binary back until it
+// is next used.
+func GiveBackBuiltin() { embed.GiveBack(builtin) }
+
 var readBuiltin = sync.OnceValue(func() *Model {
 	m, err := read(builtin, embed.Trusted)
 	if err != nil {

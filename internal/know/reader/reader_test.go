@@ -154,6 +154,21 @@ func TestAppendAgain(t *testing.T) {
 	}
 }
 
+// TestAppendEnds: of a long text some tokens at its ends are read, of a short one
+// all.
+func TestAppendEnds(t *testing.T) {
+	for _, m := range supported(t) {
+		short := "send a letter about the new page"
+		if got := m.AppendEnds(nil, short, 7); !slices.Equal(got, m.Append(nil, short)) {
+			t.Errorf("%s: another vector of 7 tokens where 7 may be read", m.Kernels())
+		}
+		long := "send a letter about " + strings.Repeat("time ", 40) + "the new page"
+		if got := m.AppendEnds(nil, long, 7); !slices.Equal(got, m.Append(nil, short)) {
+			t.Errorf("%s: another vector than that of the four tokens at the beginning and the three at the end", m.Kernels())
+		}
+	}
+}
+
 // TestLoadRefuses: a damaged file is an error.
 func TestLoadRefuses(t *testing.T) {
 	put := func(at int, b byte) string { return builtin[:at] + string([]byte{b}) + builtin[at+1:] }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package embed
+
+// GiveBack does nothing: only Linux is told which memory is not needed.
+func GiveBack(string) {}
