@@ -415,7 +415,11 @@ func (s *Survey) shownList(list []string) string {
 // Hold makes the sandbox keep a program from the files of a survey, and reports
 // whether it can do so here.
 func (s *Survey) Hold(ctx context.Context, spec *sandbox.Spec) bool {
-	if spec.Require == sandbox.Off || sandbox.Probe(ctx).Isolation.Profile != sandbox.Full {
+	if spec.Require == sandbox.Off {
+		return false
+	}
+	// If it is unclear what holds, it may be clear at the start.
+	if found := sandbox.Probe(ctx); found.Unclear == "" && found.Isolation.Profile != sandbox.Full {
 		return false
 	}
 	work := ""

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,10 +27,13 @@ const landlockSignals = 6
 // cgroupHomes are the directories in which groups of ours may be made, by
 // controller: "2" for the unified hierarchy, "memory" and "pids" for old ones.
 // Only those that exist are there; whether we may write is seen by trying.
-var cgroupHomes = sync.OnceValue(func() map[string]string {
+var cgroupHomes = onceGood(func() (map[string]string, error) {
 	homes := make(map[string]string)
 	mine := make(map[string]string)
-	data, _ := os.ReadFile("/proc/self/cgroup")
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if scarce(err) {
+		return nil, err
+	}
 	for line := range strings.Lines(string(data)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
@@ -41,7 +43,9 @@ var cgroupHomes = sync.OnceValue(func() map[string]string {
 			mine[c] = parts[2]
 		}
 	}
-	data, _ = os.ReadFile("/proc/self/mountinfo")
+	if data, err = os.ReadFile("/proc/self/mountinfo"); scarce(err) {
+		return nil, err
+	}
 	for line := range strings.Lines(string(data)) {
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
 		at, kind := strings.Fields(before), strings.Fields(after)
@@ -62,7 +66,7 @@ var cgroupHomes = sync.OnceValue(func() map[string]string {
 	for _, home := range homes {
 		removeStale(home)
 	}
-	return homes
+	return homes, nil
 })
 
 // removeStale takes away what runtimes left that were killed. The kernel lets
@@ -104,7 +108,7 @@ func openGroup(l Limits, p Profile, open Open, abi func() int) *group {
 		return g
 	}
 	name := fmt.Sprintf("ken-%d-%d", os.Getpid(), groupNumber.Add(1))
-	homes := cgroupHomes()
+	homes, _ := cgroupHomes() // without one, other means hold the run, or it says what is missing
 	if home := homes["2"]; home != "" {
 		g.openUnified(filepath.Join(home, name), l, needTasks, kill)
 	}

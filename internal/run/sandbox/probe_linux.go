@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,15 +18,23 @@ import (
 	"ken/internal/run/sandbox/confine"
 )
 
-var probed = sync.OnceValue(probe)
+var probed = untilClear(probe)
 
 func probe() Report {
 	var missing []string
-	if err := trial(); err != nil {
+	unclear := func(err error) Report {
+		return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: []string{"sandbox: " + err.Error()}, Required: BestEffort}, Unclear: err.Error()}
+	}
+	if err := trial(); scarce(err) {
+		return unclear(err)
+	} else if err != nil {
 		return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: []string{"sandbox: " + err.Error()}, Required: BestEffort}}
 	}
 	for _, p := range []Profile{Full, Landlock} {
 		r, err := try(p)
+		if scarce(err) {
+			return unclear(err)
+		}
 		if err != nil {
 			missing = append(missing, fmt.Sprintf("%s: %v", p, err))
 			continue
@@ -36,6 +43,21 @@ func probe() Report {
 		return r
 	}
 	return Report{Isolation: Isolation{Profile: None, Cgroup: "none", Missing: missing, Required: BestEffort}}
+}
+
+// errScarce is the cause of a try that was about something else than isolation.
+var errScarce = errors.New("nothing was found out about the sandbox")
+
+// scarce reports whether an error is for want of something that may be there the
+// next time. ENOSPC is not such a thing: where namespaces are forbidden, making
+// one fails with it.
+func scarce(err error) bool {
+	for _, want := range []error{errScarce, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
+		if errors.Is(err, want) {
+			return true
+		}
+	}
+	return false
 }
 
 // trial runs the system calls in another process first, because a filter, such
@@ -89,7 +111,7 @@ func try(p Profile) (Report, error) {
 func release(p Profile) (Report, error) {
 	t, err := newTrap()
 	if err != nil {
-		return Report{}, fmt.Errorf("set the trap: %w", err)
+		return Report{}, fmt.Errorf("%w: set the trap: %w", errScarce, err)
 	}
 	defer t.close()
 	s, err := Spec{
@@ -106,6 +128,9 @@ func release(p Profile) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{Isolation: o.Isolation}
+	if o.End == TimedOut {
+		return r, fmt.Errorf("%w: the canary took more than %v", errScarce, s.Limits.Wall)
+	}
 	if o.End != Exited || o.ExitCode != 0 {
 		return r, fmt.Errorf("the canary was to exit and was %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())
 	}

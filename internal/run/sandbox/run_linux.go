@@ -34,7 +34,14 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	iso := Isolation{Profile: None}
 	if s.Require != Off {
-		iso = Probe(ctx).Isolation
+		found := Probe(ctx)
+		if found.Unclear != "" {
+			return nil, &Refusal{
+				Layer: "probe", Cause: errors.New(found.Unclear), Isolation: found.Isolation,
+				Fix: "free files, memory or disk space (of TMPDIR) on this machine; the next call tries again",
+			}
+		}
+		iso = found.Isolation
 	}
 	return startUnder(ctx, s, iso)
 }

@@ -280,7 +280,7 @@ var owners sync.Map // [2]int to func() (*os.File, error)
 
 // ownerNamespace is a user namespace in which a file's owner is the tool.
 func ownerNamespace(uid, gid int) (*os.File, error) {
-	f, _ := owners.LoadOrStore([2]int{uid, gid}, sync.OnceValues(func() (*os.File, error) {
+	f, _ := owners.LoadOrStore([2]int{uid, gid}, onceGood(func() (*os.File, error) {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return nil, err

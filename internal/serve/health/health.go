@@ -94,6 +94,10 @@ func isolation(ctx context.Context, s config.Sandbox) doctor.Isolation {
 		}
 	}
 	have := report.Isolation.Profile
+	if report.Unclear != "" && s.Require != config.NoIsolation {
+		out.Refuses = "what the sandbox can do here could not be found out: " + report.Unclear
+		return out
+	}
 	switch s.Require {
 	case config.RequireFull:
 		if have != sandbox.Full {
