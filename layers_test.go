@@ -67,6 +67,7 @@ var layers = []layer{
 	{"internal/schema", "capability"},
 	{"internal/pgerror", ""},
 	{"internal/store", "internal/pgerror"},
+	{"internal/backup", ""},
 	{"internal/store/storetest", "internal/store"},
 	{"web", ""},
 

@@ -54,6 +54,7 @@ func newRoot(c *environment) *cobra.Command {
 		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c), newMan(c),
 	)
 	root.AddCommand(newJobs(c)...)
+	root.AddCommand(newBackup(c)...)
 	return root
 }
 

@@ -104,6 +104,10 @@ func (s *postgres) migrate(ctx context.Context, steps []string) error {
 	})
 }
 
+func (s *postgres) snapshot(context.Context, string) error {
+	return cause(ErrInvalid, errors.New("the store is a PostgreSQL server"), "copy it with pg_dump")
+}
+
 func (s *postgres) close() error {
 	s.pool.Close()
 	return nil

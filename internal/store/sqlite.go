@@ -141,6 +141,18 @@ func connect(file string, wait time.Duration, pragmas ...string) (*sql.DB, error
 	return sql.OpenDB(c), nil
 }
 
+func (s *sqlite) snapshot(ctx context.Context, file string) (err error) {
+	db, err := connect(s.file, sqliteWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, "VACUUM INTO ?1", file); err != nil {
+		return sqliteError(err)
+	}
+	return nil
+}
+
 // there rejects writes to a file that lost its name or was truncated, because
 // what is written there could not be found again.
 func (s *sqlite) there() error {

@@ -74,6 +74,8 @@ type database interface {
 	// writable says why a write would be refused, as far as that can be told
 	// without one.
 	writable(ctx context.Context) error
+	// snapshot writes a copy of all that is stored to a new file.
+	snapshot(ctx context.Context, file string) error
 	close() error
 }
 
@@ -122,6 +124,16 @@ func open(ctx context.Context, p place, plans plan) (*Store, error) {
 
 // Place says where the store is, for people: without a password.
 func (s *Store) Place() string { return s.place }
+
+// Snapshot writes a copy of an SQLite store to a new file, as it is at one moment.
+// Others may write meanwhile. A PostgreSQL store has its own tools for that, and
+// returns [ErrInvalid].
+func (s *Store) Snapshot(ctx context.Context, file string) error {
+	if err := s.db.snapshot(ctx, file); err != nil {
+		return s.fail("copy", err)
+	}
+	return nil
+}
 
 // Close waits for the batches that are being written, refuses those that wait,
 // and ends every Watch. After it all methods fail with [ErrClosed].
