@@ -180,9 +180,30 @@ type Recipe struct {
 	// {"action": …, "arguments": {…}}.
 	Input string `json:"input,omitempty"`
 
+	// Ask is set for what a model is asked ("llm.ask").
+	Ask *Ask `json:"ask,omitempty"`
+
 	// Method and URL are set for HTTP operations.
 	Method string `json:"method,omitempty"`
 	URL    string `json:"url,omitempty"`
+}
+
+// An Ask is a question to a model. "{name}" in Prompt stands for an argument, which
+// the model is shown as data that somebody else wrote.
+type Ask struct {
+	Model  string `json:"model,omitempty"` // PROVIDER/NAME; empty: the one of ken.yaml
+	System string `json:"system,omitempty"`
+	Prompt string `json:"prompt"`
+
+	// Instructions are the arguments that are not data: what they say is for the
+	// model to do.
+	Instructions []string `json:"instructions,omitempty"`
+
+	// Answer, when not empty, is the JSON Schema that the answer must fit.
+	Answer json.RawMessage `json:"answer,omitempty"`
+
+	MaxTokens int     `json:"maxTokens,omitempty"` // of the answer; zero: the executor's default
+	MaxPrice  float64 `json:"maxPrice,omitempty"`  // of a call, in US dollars; zero: no limit but that of tokens
 }
 
 // A Migration tells the users of version From what to do about To.

@@ -10,6 +10,7 @@ import (
 	"ken/internal/govern/trace"
 	"ken/internal/lazy"
 	"ken/internal/procid"
+	"ken/internal/run/executor/ask"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/executors"
 	"ken/internal/run/grants"
@@ -156,6 +157,10 @@ func (a *App) executorConfig(kept *result.Store) executors.Config {
 		Granter: grants.Granter{Private: a.private(), Current: a.loader.Current},
 		Results: kept, Redactor: a.Redactor, FenceKey: fenceKey(a.Places), Functions: a.functions, Plugins: a.plugins, Log: a.log, OneCall: a.oneCall, OnClose: a.closers.Add,
 		Model: func(context.Context) (llm.Model, error) { return a.Models.Model() },
+		Ask: func(_ context.Context, ref string) (ask.Model, error) {
+			m, name, price, err := a.Models.Named(ref)
+			return ask.Model{Model: m, Name: name, Cost: price.Cost, Priced: price.Known()}, err
+		},
 	}
 	if a.gateway != nil {
 		cfg.Gateway = a.gateway

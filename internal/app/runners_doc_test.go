@@ -28,14 +28,14 @@ func TestDocumentedRunners(t *testing.T) {
 	unrun := executors.Unrunnable(nil, func() []config.Database { return []config.Database{{Name: "shop"}} })
 	runs := func(c *capability.Capability) bool { return unrun(c) == "" }
 	by := func(runner string) *capability.Capability {
-		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner, Argv: []string{"shop"}}}
+		return &capability.Capability{Kind: capability.KindTool, Name: "x", Run: &capability.Recipe{Runner: runner, Argv: []string{"shop"}, Ask: &capability.Ask{Prompt: "x"}}}
 	}
 	for _, name := range names {
 		if !runs(by(string(name[1]))) {
 			t.Errorf("docs/sources.md names the runner %s, and nothing runs it", name[1])
 		}
 	}
-	for _, name := range []string{"db.drop", "browser.open", "llm.ask", "shell", "files.read"} {
+	for _, name := range []string{"db.drop", "browser.open", "llm.complete", "shell", "files.read"} {
 		if runs(by(name)) {
 			t.Errorf("a file's capability with the runner %s is run; docs/sources.md does not say so", name)
 		}

@@ -279,6 +279,10 @@ func compareList(out *[]Difference, id capability.ID, name string, a, b reflect.
 	if a.Len() == 0 && b.Len() == 0 {
 		return // nothing and an empty list
 	}
+	if a.Type().Elem().Kind() == reflect.Uint8 { // JSON
+		say(plain(a), plain(b))
+		return
+	}
 	was, is := stringsOf(a), stringsOf(b)
 	before := len(*out)
 	for _, s := range was {
@@ -318,7 +322,15 @@ func plain(v reflect.Value) string {
 		return v.String()
 	case reflect.Int, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return plain(v.Elem())
 	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 { // JSON
+			return string(v.Bytes())
+		}
 		return strings.Join(stringsOf(v), ", ")
 	case reflect.Struct:
 		var list []string

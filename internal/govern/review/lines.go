@@ -160,6 +160,8 @@ func recipe(r *capability.Recipe) string {
 	}
 	switch {
 	case len(what) > 0:
+	case r.Ask != nil:
+		what = append(what, "a question to a model")
 	case r.Input != "":
 		what = append(what, tick(r.Program)+" of the package, with the call as "+strings.ToUpper(r.Input))
 	case r.Action != "":
@@ -176,6 +178,8 @@ func recipe(r *capability.Recipe) string {
 		}
 		switch name := v.Type().Field(i).Name; name {
 		case "Runner", "Argv", "Action", "Method", "URL", "Input": // said already
+		case "Ask":
+			facts = append(facts, "asks "+plain(f))
 		case "Program":
 			if r.Input == "" {
 				facts = append(facts, "which is "+tick(r.Program)+" of the package")

@@ -16,6 +16,7 @@ import (
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/api"
+	"ken/internal/run/executor/ask"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/function"
@@ -46,6 +47,7 @@ type Config struct {
 	Redactor  *redaction.Redactor
 	FenceKey  []byte // marks the borders of foreign text
 	Model     func(context.Context) (llm.Model, error)
+	Ask       func(context.Context, string) (ask.Model, error) // by PROVIDER/NAME; "": the one of ken.yaml
 	Functions *function.Executor
 	Plugins   *plugins.Set
 	Log       *slog.Logger
@@ -66,7 +68,7 @@ type Config struct {
 // capabilities that are not part of Ken may use it.
 func runners() map[string]bool {
 	return map[string]bool{
-		"analyze.*": true, "api.*": true, "db.*": true, "exec.*": true, "function.*": true, "mcp.*": true,
+		"analyze.*": true, "api.*": true, "db.*": true, "exec.*": true, "function.*": true, "llm.ask": true, "mcp.*": true,
 		"files.*": false, "result.*": false, "shell": false, // their rules go by the names of Ken's tools
 	}
 }
@@ -111,6 +113,10 @@ func newBuiltin(cfg Config) (map[string]executor.Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	asking, err := ask.New(ask.Config{Lookup: cfg.Lookup, Model: cfg.Ask, Key: cfg.FenceKey})
+	if err != nil {
+		return nil, err
+	}
 	requests, err := newRequests(cfg)
 	if err != nil {
 		return nil, err
@@ -129,6 +135,7 @@ func newBuiltin(cfg Config) (map[string]executor.Executor, error) {
 		"shell":      commands,
 		"files.*":    onFiles,
 		"function.*": cfg.Functions,
+		"llm.ask":    asking,
 		"result.*":   results.New(cfg.Results),
 	}
 	if cfg.Gateway != nil {

@@ -39,6 +39,8 @@ func Unrunnable(added *plugins.Set, databases func() []config.Database) func(*ca
 			return withoutDatabase(c.Run, named)
 		case ok && name == "api.*" && c.Run != nil:
 			return api.Unusable(c)
+		case ok && name == "llm.ask" && c.Run.Ask == nil:
+			return `it does not say what to ask; add ask, as in ask: {prompt: "Summarize {text}"}`
 		case ok && (open[name] || c.Trust == capability.TrustBuiltin):
 			return ""
 		case ok:

@@ -3,6 +3,7 @@
 package opener
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,6 +196,20 @@ func (o *Opener) Model() (llm.Model, error) {
 		return nil, err
 	}
 	return o.cfg.Wrap(m.Model), nil
+}
+
+// Named returns the model that is written PROVIDER/NAME, or for "" the one that
+// answers, with its name and price.
+func (o *Opener) Named(ref string) (llm.Model, string, model.Price, error) {
+	now := o.cfg.Settings()
+	m, err := o.answering(now)
+	if ref != "" {
+		m, err = o.open(now, ref)
+	}
+	if err != nil {
+		return nil, ref, model.Price{}, err
+	}
+	return o.cfg.Wrap(m.Model), cmp.Or(m.ref, m.name, "the given model"), m.row.Price, nil
 }
 
 // A Turn is the models of one turn. It has the fields of the engine's Model.

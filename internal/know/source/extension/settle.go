@@ -157,6 +157,10 @@ func (x *extension) runner(c *capability.Capability, s *packageSpec) bool {
 		return false
 	}
 	c.Run.Runner = h.runner
+	if message, fix := recipe.CheckAsk(c.Run, seal.Parameters(s.schema)); message != "" {
+		x.Fault("bad-recipe", s.path, s.line, fmt.Sprintf("%s: %s", c.Name, message), fix)
+		return false
+	}
 	if isExec {
 		if own := x.ownProgram(program); own != "" {
 			x.own(c, s, own)

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ type Options struct {
 	envValues                 []string // "NAME=value"
 	okStatus                  []int
 	endOfOptions, passthrough *bool
+	ask                       *capability.Ask
 }
 
 var (
@@ -54,7 +56,42 @@ func ReadOptions(r *yamldoc.Reader) Options {
 	if b, ok := r.Bool("passthrough"); ok {
 		o.passthrough = &b
 	}
+	o.ask = readAsk(r, issue)
 	return o
+}
+
+// readAsk reads what a model is asked.
+func readAsk(r *yamldoc.Reader, issue func(key, message, fix string)) *capability.Ask {
+	f, ok := r.Field("ask")
+	if !ok {
+		return nil
+	}
+	m, isMap := f.Value.Any.(*yamldoc.Map)
+	if !isMap {
+		issue("ask", "is not a map", `write it as in ask: {prompt: "Summarize {text}"}`)
+		return &capability.Ask{}
+	}
+	in := yamldoc.NewReader(m)
+	out := &capability.Ask{
+		Model: in.String("model"), System: in.String("system"), Prompt: in.String("prompt"), Instructions: in.Words("instructions"),
+	}
+	out.MaxTokens, _ = in.Int("maxTokens")
+	if price, ok := in.Float("maxPrice"); ok {
+		out.MaxPrice = price
+	}
+	if answer, ok := in.Field("answer"); ok {
+		if _, isMap := answer.Value.Any.(*yamldoc.Map); !isMap {
+			issue("ask", "has an answer that is not a JSON Schema", "write answer: {type: object, properties: {…}}")
+		}
+		out.Answer = json.RawMessage(answer.Value.JSON())
+	}
+	for _, rest := range in.Rest() {
+		issue("ask", "has the unknown key "+rest.Key, "the keys are model, system, prompt, instructions, answer, maxTokens and maxPrice")
+	}
+	for _, e := range in.Issues() {
+		issue("ask", e.Message, e.Fix)
+	}
+	return out
 }
 
 const (
@@ -138,6 +175,9 @@ func (o Options) Or(base Options) Options {
 	if o.passthrough == nil {
 		o.passthrough = base.passthrough
 	}
+	if o.ask == nil {
+		o.ask = base.ask
+	}
 	return o
 }
 
@@ -148,4 +188,5 @@ func (o Options) Fill(r *capability.Recipe) {
 	r.EnvValues = slices.Clone(o.envValues)
 	r.EndOfOptions = o.endOfOptions != nil && *o.endOfOptions
 	r.Passthrough = o.passthrough != nil && *o.passthrough
+	r.Ask = o.ask
 }

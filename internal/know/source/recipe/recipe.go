@@ -40,7 +40,7 @@ func Example(v yamldoc.Value) string {
 // Runners lists the known prefixes of runner names, including those that this
 // version cannot run.
 func Runners() []string {
-	return []string{"exec", "analyze", "api", "browser", "db", "shell", "mcp", "files"}
+	return []string{"exec", "analyze", "api", "browser", "db", "shell", "mcp", "files", "llm"}
 }
 
 // PermissionFor returns the permission that a runner needs, or "".
@@ -52,7 +52,7 @@ func PermissionFor(runner string) string {
 		return "network"
 	case "browser":
 		return "browser"
-	case "analyze":
+	case "analyze", "llm":
 		return "llm"
 	}
 	return ""
@@ -85,7 +85,52 @@ func Check(run *capability.Recipe, parameters []capability.Parameter) (key, mess
 	if message, fix := CheckArgv(run.Argv, parameters); message != "" {
 		return "argv", message, fix
 	}
+	if message, fix := CheckAsk(run, parameters); message != "" {
+		return "ask", message, fix
+	}
 	return checkRequest(run, parameters)
+}
+
+const (
+	mostPrompt    = 64 << 10 // bytes
+	mostAskTokens = 16_384
+)
+
+// CheckAsk returns what is wrong with what a recipe asks a model.
+func CheckAsk(run *capability.Recipe, parameters []capability.Parameter) (message, fix string) {
+	const example = `as in ask: {prompt: "Summarize {text}"}`
+	isAsk := strings.HasPrefix(run.Runner, "llm.")
+	switch {
+	case run.Ask == nil && run.Runner == "llm.ask":
+		return "runner llm.ask has no ask", "add it, " + example
+	case run.Ask == nil:
+		return "", ""
+	case !isAsk:
+		return fmt.Sprintf("ask has no meaning for the runner %s", run.Runner), "write runner: llm.ask"
+	case strings.TrimSpace(run.Ask.Prompt) == "":
+		return "ask has no prompt", "add it, " + example
+	case len(run.Ask.Prompt)+len(run.Ask.System) > mostPrompt:
+		return fmt.Sprintf("ask has more than %d bytes", mostPrompt), "shorten the prompt"
+	case run.Ask.MaxTokens < 0 || run.Ask.MaxTokens > mostAskTokens:
+		return fmt.Sprintf("ask.maxTokens %d is not within 1 to %d", run.Ask.MaxTokens, mostAskTokens), "set the most tokens of an answer"
+	case run.Ask.MaxPrice < 0:
+		return "ask.maxPrice is negative", "set the most US dollars of a call"
+	}
+	names := make([]string, len(parameters))
+	for i, p := range parameters {
+		names[i] = p.Name
+	}
+	for _, found := range Placeholder().FindAllStringSubmatch(run.Ask.Prompt, -1) {
+		if !slices.Contains(names, found[1]) {
+			return fmt.Sprintf("ask.prompt: %s stands for a parameter that the schema does not have", found[0]), "add it to the arguments"
+		}
+	}
+	for _, name := range run.Ask.Instructions {
+		if !slices.Contains(names, name) {
+			return fmt.Sprintf("ask.instructions: there is no argument %s", name), "name arguments of the schema"
+		}
+	}
+	return "", ""
 }
 
 // CheckArgv returns what is wrong with the command of a recipe: a placeholder must

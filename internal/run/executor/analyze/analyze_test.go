@@ -17,6 +17,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor/executortest"
+	"ken/internal/run/executor/generate"
 	"ken/internal/run/result"
 	"ken/internal/tokenizer"
 	"ken/llm"
@@ -266,7 +267,7 @@ func TestS5U05ModelFails(t *testing.T) {
 			if tt.name == "cut" && (!strings.HasPrefix(text, "It was") || !strings.Contains(text, "The answer above is not whole.")) {
 				t.Errorf("text = %q, want what came of the answer first", text)
 			}
-			if len(text) > 1500*bytesPerToken*2 {
+			if len(text) > 1500*generate.BytesPerToken*2 {
 				t.Errorf("the result has %d bytes", len(text))
 			}
 			if n := len(r.fake.Requests()); n != 1 {

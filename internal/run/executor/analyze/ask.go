@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/generate"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -80,11 +80,11 @@ func (e *Executor) byModel(ctx context.Context, p *page, meta map[string]string,
 		System: system, MaxTokens: e.cfg.MaxTokens,
 		Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Text: e.prompt(ctx, in, m, own, text)}}}},
 	}, p.say)
-	a.count(meta)
+	count(a, meta)
 	if why != "" {
 		return why
 	}
-	if a.stop == llm.StopLength {
+	if a.Stop == llm.StopLength {
 		p.say(fmt.Sprintf("\n\n[The answer ended at its limit of %d tokens.]", e.cfg.MaxTokens))
 	}
 	if left != "" {
@@ -147,71 +147,19 @@ func (e *Executor) model(ctx context.Context) (llm.Model, string) {
 	return m, ""
 }
 
-// An answer is what a model said.
-type answer struct {
-	text  string
-	stop  llm.StopReason
-	usage *llm.Usage
-}
-
-// count puts what the answer cost into a result's Meta.
-func (a answer) count(meta map[string]string) {
-	if a.usage != nil {
-		meta["input_tokens"] = fmt.Sprint(a.usage.Input)
-		meta["output_tokens"] = fmt.Sprint(a.usage.Output)
+// count puts what an answer cost into a result's Meta.
+func count(a generate.Answer, meta map[string]string) {
+	if a.Usage != nil {
+		meta["input_tokens"] = fmt.Sprint(a.Usage.Input)
+		meta["output_tokens"] = fmt.Sprint(a.Usage.Output)
 	}
 }
 
-// bytesPerToken bounds an answer of a model that does not keep to its limit.
-const bytesPerToken = 64
-
-// ask makes one request, and tells each fragment of the answer as it comes. It
-// gives the reason where there is no answer, or only a part of one.
-func (e *Executor) ask(ctx context.Context, model llm.Model, req llm.Request, say func(string)) (answer, string) {
+// ask makes one request. A tenth of the call's time is left for the rules.
+func (e *Executor) ask(ctx context.Context, model llm.Model, req llm.Request, say func(string)) (generate.Answer, string) {
 	limit := e.cfg.Timeout
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)*9/10) // a tenth is left for the rules
+		limit = min(limit, time.Until(end)*9/10)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var a answer
-	var text strings.Builder
-	take := func(s string) {
-		text.WriteString(s)
-		say(s)
-	}
-	var failed error
-	for chunk, err := range model.Generate(ctx, req) {
-		if failed = err; err != nil {
-			break
-		}
-		if chunk.Text != "" {
-			take(chunk.Text)
-		}
-		if b := chunk.Block; b != nil && b.Text != "" && text.Len() == 0 {
-			take(b.Text) // a provider that does not stream
-		}
-		if chunk.Usage != nil {
-			a.usage = chunk.Usage
-		}
-		a.stop = chunk.Stop
-		if text.Len() > req.MaxTokens*bytesPerToken {
-			failed = fmt.Errorf("the model wrote on past its limit of %d tokens", req.MaxTokens)
-			break
-		}
-	}
-	a.text = text.String()
-	switch {
-	case errors.Is(failed, context.DeadlineExceeded):
-		return a, fmt.Sprintf("the model did not answer within %s", limit.Round(time.Millisecond))
-	case failed != nil:
-		return a, "the model did not answer: " + untrusted.Line(failed.Error(), 400)
-	case a.stop == llm.StopRefuse:
-		return a, "the model's provider refused to answer"
-	case strings.TrimSpace(a.text) == "":
-		return a, "the model said nothing"
-	case a.stop == "":
-		return a, "the model's answer broke off"
-	}
-	return a, ""
+	return generate.Text(ctx, model, req, limit, say)
 }

@@ -87,8 +87,8 @@ func (e *Executor) mendByModel(ctx context.Context, j *judge, in wanted, m mater
 		System: mendSystem, MaxTokens: tokenizer.Count(kept)*2 + 512,
 		Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Text: strings.Join([]string{"The schema:", schema, "What is wrong so far:", problems, "The text:", text}, "\n\n")}}}},
 	}, func(string) {})
-	a.count(v.meta)
-	if why == "" && a.stop == llm.StopLength {
+	count(a, v.meta)
+	if why == "" && a.Stop == llm.StopLength {
 		why = "the model's answer was longer than it may be"
 	}
 	if why != "" {
@@ -96,7 +96,7 @@ func (e *Executor) mendByModel(ctx context.Context, j *judge, in wanted, m mater
 		return
 	}
 	next := verdict{meta: v.meta}
-	next.judge(j, readings(a.text, look(given(a.text))))
+	next.judge(j, readings(a.Text, look(given(a.Text))))
 	if !next.valid() {
 		v.model = "what the model made of it does not fit either: " + lines(next.problems[:1], len(next.problems)-1+next.more)
 		return
