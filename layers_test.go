@@ -173,7 +173,7 @@ var layers = []layer{
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
-	{"internal/cli/chat", words + ground + "internal/door internal/talk/..."},
+	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},
 	{"internal/cli", all},
 	{".", words + "internal/app internal/config internal/door internal/govern/... internal/run/... internal/talk/..."},
 	{"cmd/ken", "internal/cli internal/run/childmode internal/serve/shim/entry"},

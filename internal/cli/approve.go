@@ -20,7 +20,41 @@ type approveCommand struct{ *environment }
 
 func newApprove(env *environment) *cobra.Command {
 	c := &approveCommand{env}
-	return group("approve", "List, grant and deny approval requests", c.list(), c.grant(), c.deny(), c.revoke())
+	cmd := group("approve", "List, grant and deny approval requests", c.list(), c.grant(), c.deny(), c.revoke())
+	unknown := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, given []string) error {
+		if len(given) == 0 {
+			return nil
+		}
+		return unknown(cmd, given)
+	}
+	cmd.RunE = c.withApp(c.overview)
+	return cmd
+}
+
+// overview prints one line for each request that waits, and how to answer.
+func (c *approveCommand) overview(ctx context.Context, a *app.App, _ []string) error {
+	desk, err := a.Desk()
+	if err != nil {
+		return err
+	}
+	tickets, err := desk.List(ctx, approval.Filter{Tenant: a.Principal.Tenant, States: []approval.State{approval.Pending}})
+	if c.json {
+		return errors.Join(c.printJSON(map[string]any{"tickets": listOf(tickets)}), err)
+	}
+	var rows [][]string
+	for _, t := range tickets {
+		rows = append(rows, []string{t.ID, t.Brief(), t.Question.Why, output.Ago(time.Since(t.Asked))})
+	}
+	c.out.Table([]output.Column{{Style: output.Bold}, {Grow: true}, {Style: output.Dim}, {Style: output.Dim}}, rows)
+	if len(rows) == 0 {
+		if err == nil {
+			fmt.Fprintln(c.err, "ken: nothing waits for an answer")
+		}
+		return err
+	}
+	c.out.Linef("%s", c.out.Style(output.Dim, "ken approve list shows all about them; ken approve grant ID or ken approve deny ID answers one."))
+	return err
 }
 
 func (c *approveCommand) list() *cobra.Command {

@@ -37,6 +37,7 @@ type chatCall struct {
 	kind     string // of session
 	list     bool
 	quiet    bool
+	verbose  bool
 	said     bool // -p was given
 }
 
@@ -74,7 +75,8 @@ func newChat(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&k.kind, "session-type", "", "session `type`, for cards that require one: main, isolated, … (default main)")
 	cmd.Flags().StringVar(&k.delivery, "delivery", "", "how found tools become callable in a new session: a `value` of chat.toolDelivery")
 	cmd.Flags().BoolVar(&k.list, "list", false, "list the sessions that can be resumed")
-	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: print only the answer")
+	cmd.Flags().BoolVarP(&k.quiet, "quiet", "q", false, "with -p: print only the answer, and no calls, questions and failures")
+	cmd.Flags().BoolVar(&k.verbose, "verbose", false, "with -p: print also what was found, and the tokens and time of the turn")
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
 		k.said = cmd.Flags().Changed("print")
 		if err := k.check(c.json); err != nil {
@@ -93,6 +95,8 @@ func (k chatCall) check(json bool) error {
 		return errors.New("--json needs -p, or --list")
 	case k.quiet && !k.said:
 		return errors.New("--quiet needs -p")
+	case k.verbose && (!k.said || k.quiet):
+		return errors.New("--verbose needs -p, and not --quiet")
 	case k.list && (k.said || k.resume != ""):
 		return errors.New("--list cannot be used with -p or --resume")
 	case k.delivery != "" && !slices.Contains(deliveries(), k.delivery):
@@ -159,7 +163,7 @@ func (c *chatCommand) say(ctx context.Context, t *conversation, k chatCall) erro
 		return err
 	}
 	t.alone = !c.interactive()
-	o := chat.Options{JSON: c.json, Quiet: k.quiet, Err: c.err, Result: func(r capability.Result) { c.printParts(r, nil) }}
+	o := chat.Options{JSON: c.json, Quiet: k.quiet, Verbose: k.verbose, Err: c.err, Result: func(r capability.Result) { c.printParts(r, nil) }}
 	if c.out.Terminal {
 		o.Width, o.Colour = c.out.Width, c.out.Colour
 	}

@@ -312,8 +312,9 @@ func nearest(f door.Found) string {
 // printBudget draws how much of the budget each tier takes.
 func (c *discoverCommand) printBudget(f door.Found) {
 	p, t, budget := c.out, f.Tokens, f.Budget
+	took := time.Duration(f.TookUS) * time.Microsecond
 	if !p.Terminal {
-		p.Linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %d µs", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, f.TookUS)
+		p.Linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %s", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, output.Duration(took))
 		return
 	}
 	const width = 40
@@ -331,6 +332,6 @@ func (c *discoverCommand) printBudget(f door.Found) {
 		used += n
 	}
 	b.WriteString(p.Style(output.Dim, strings.Repeat("░", width-used)))
-	p.Linef("\n%s %d of %d tokens, %d µs", b.String(), t.Total, budget, f.TookUS)
+	p.Linef("\n%s %d of %d tokens, %s", b.String(), t.Total, budget, output.Duration(took))
 	p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
 }

@@ -43,21 +43,24 @@ func (c *loginCommand) login(ctx context.Context, a *app.App, given []string) er
 }
 
 // openInBrowser opens an address in the person's browser where that is
-// possible. No shell reads it. It is a convenience: the address is on the
-// screen.
-func openInBrowser(address string) {
+// possible, and reports whether it could be tried. No shell reads the address. It
+// is a convenience: the address is on the screen.
+func openInBrowser(address string) bool {
 	opener := "xdg-open"
 	switch runtime.GOOS {
 	case "darwin":
 		opener = "open"
 	case "linux":
 		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-			return
+			return false
 		}
 	default:
-		return
+		return false
 	}
-	if cmd := exec.Command(opener, address); cmd.Start() == nil {
-		go func() { _ = cmd.Wait() }()
+	cmd := exec.Command(opener, address)
+	if cmd.Start() != nil {
+		return false
 	}
+	go func() { _ = cmd.Wait() }()
+	return true
 }

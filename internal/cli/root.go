@@ -27,7 +27,7 @@ func newRoot(c *environment) *cobra.Command {
 	flags.StringArrayVar(&c.catalogs, "catalog", nil, "read only this `path`, a directory or a file of capabilities (repeatable)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		return usageError{seeHelp(cmd, flagFault(cmd, err))}
 	})
 	root.Args = func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 {
@@ -37,7 +37,7 @@ func newRoot(c *environment) *cobra.Command {
 		if slices.Contains(c.catalogs, "catalog") {
 			why = "; --catalog took the word catalog as its path"
 		}
-		return usageError{fmt.Errorf("unknown command %q%s; see %s --help", given[0], why, cmd.CommandPath())}
+		return usageError{seeHelp(cmd, fmt.Sprintf("unknown command %q%s", given[0], why))}
 	}
 	// The flag is no version of cobra's with a template: one template makes the
 	// linker keep every method of the program, which is megabytes.
@@ -47,14 +47,13 @@ func newRoot(c *environment) *cobra.Command {
 			c.out.Linef("ken %s", app.ThisBuild())
 			return nil
 		}
-		return cmd.Help()
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		c.out.Linef("\n%s", c.nextStep())
+		return nil
 	}
-	root.AddCommand(
-		newChat(c), newCatalog(c), newDiscover(c), newRun(c), newApprove(c), newAudit(c), newExtension(c), newAdd(c), newRemove(c), newPolicy(c), newSecret(c), newToken(c),
-		newConnect(c), newDisconnect(c), newMCP(c), newLogin(c), newEval(c), newStats(c), newServe(c), newConfig(c), newInit(c), newDoctor(c), newVersion(c), newMan(c),
-	)
-	root.AddCommand(newJobs(c)...)
-	root.AddCommand(newBackup(c)...)
+	addCommands(root, c)
 	return root
 }
 
@@ -95,7 +94,7 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 			if len(given) == 0 {
 				return usageError{fmt.Errorf("%s needs one of its commands; see %s --help", cmd.CommandPath(), cmd.CommandPath())}
 			}
-			return usageError{fmt.Errorf("%s has no command %q%s; see %s --help", cmd.CommandPath(), given[0], meant(cmd, given[0]), cmd.CommandPath())}
+			return usageError{seeHelp(cmd, fmt.Sprintf("%s has no command %q%s", cmd.CommandPath(), given[0], meant(cmd, given[0])))}
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}

@@ -33,24 +33,25 @@ type serveCommand struct{ *environment }
 func newServe(env *environment) *cobra.Command {
 	c := &serveCommand{env}
 	var addr string
-	var background bool
+	var background, browser bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page, the HTTP API and MCP", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if background {
 				return serveDaemon(cmd.Context(), c.err)
 			}
-			return c.serveAll(cmd, addr)
+			return c.serveAll(cmd, addr, browser)
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "listen on this `address` (port 0: any free port); default: serve.addr in ken.yaml")
+	cmd.Flags().BoolVar(&browser, "open", false, "open the page in the browser")
 	cmd.Flags().BoolVar(&background, "daemon", false, "run as the daemon that ken mcp starts: on a socket only, until no client is left")
 	return cmd
 }
 
 // serveAll serves over HTTP, and what ken mcp starts besides, where no daemon
 // does: then all share one set of servers.
-func (c *serveCommand) serveAll(cmd *cobra.Command, addr string) error {
+func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) error {
 	ctx := cmd.Context()
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	dir, err := os.Getwd()
@@ -88,7 +89,7 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string) error {
 			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, daemonClients(pool, log))
 		}()
 	}
-	err = c.serve(ctx, a, addr)
+	err = c.serve(ctx, a, addr, browser)
 	stop()
 	err = errors.Join(err, <-hosted)
 	done()
@@ -112,7 +113,7 @@ const grace = time.Minute
 // gone.
 const workspaceIdle = 10 * time.Minute
 
-func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error {
+func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, browser bool) error {
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	// Those who only wait for news are let go first, so that stopping does not
 	// wait for them.
@@ -124,7 +125,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; choose another with --addr, as in --addr 127.0.0.1:0", addr, err)
+		return listenFault(ctx, addr, err)
 	}
 	srv := httpapi.NewServer(handler)
 	following, stopFollowing := context.WithCancel(ctx)
@@ -133,7 +134,11 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string) error
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
-	c.announce(reached(l.Addr(), a.Settings.Serve.Hosts), a.OperatorView(), tokens)
+	url := reached(l.Addr(), a.Settings.Serve.Hosts)
+	c.announce(url, a.OperatorView(), tokens)
+	if browser {
+		defer c.openPage(a.Places.State, url, tokens)()
+	}
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -255,7 +260,7 @@ func (c *serveCommand) announce(url string, v door.View, tokens *auth.Tokens) {
 func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *slog.Logger) (*app.Site, http.Handler, *auth.Tokens, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, nil, nil, usageError{fmt.Errorf("address %q: %w; write host:port, as in 127.0.0.1:7777", addr, err)}
+		return nil, nil, nil, usageError{fmt.Errorf("--addr %q is not host:port; write 127.0.0.1:7777, for example", addr)}
 	}
 	set := a.Settings.Serve
 	guard := auth.Config{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/cli/output"
 	"ken/internal/talk/event"
 )
 
@@ -81,7 +82,7 @@ func (v *view) finished(out []string, f event.Finished) []string {
 	if f.Error != "" || f.Result.Failed {
 		mark, style = "✗", red
 	}
-	end := took(f.Took)
+	end := output.Duration(f.Took)
 	line := callLine(c.Call)
 	if f.Error != "" {
 		end = f.Kind
@@ -181,7 +182,7 @@ func (v *view) commandFinished(out []string, c *call, f event.Finished) []string
 	case f.Error != "":
 		out = v.aside(out, red, safeLine("✗ "+f.Error))
 	case f.Result.Failed:
-		out = v.aside(out, red, safeLine("✗ "+callLine(c.Call)+" did not work, after "+took(f.Took)))
+		out = v.aside(out, red, safeLine("✗ "+callLine(c.Call)+" did not work, after "+output.Duration(f.Took)))
 	}
 	return out
 }
@@ -277,7 +278,7 @@ func (v *view) done(out []string, d event.Done) []string {
 		if d.Turn > 0 {
 			line = fmt.Sprintf("turn %d · %s", d.Turn, line)
 		}
-		out = v.aside(out, dim, line+", "+took(v.now().Sub(v.began)))
+		out = v.aside(out, dim, line+", "+output.Duration(v.now().Sub(v.began)))
 	}
 	return out
 }

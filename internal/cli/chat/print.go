@@ -18,6 +18,10 @@ type Options struct {
 	JSON  bool // one event a line, each an object with its type
 	Quiet bool // nothing to Err
 
+	// Verbose prints to Err also what was found for the message, and what a turn
+	// that went well took.
+	Verbose bool
+
 	// Err takes what is not the answer: what was found, calls, notices. Nil
 	// discards it.
 	Err io.Writer
@@ -92,6 +96,10 @@ func (p *printing) event(ev event.Event) error {
 	switch ev := ev.(type) {
 	case event.Delta:
 		return p.delta(ev)
+	case event.Selected:
+		if !p.o.Verbose {
+			return nil
+		}
 	case event.Finished:
 		p.result = &ev.Result
 		if ev.Error != "" { // it was not made, and that is told beside
@@ -100,6 +108,9 @@ func (p *printing) event(ev event.Event) error {
 	case event.Done:
 		if err := p.rest(ev); err != nil {
 			return err
+		}
+		if well := ev.Reason == event.EndAnswer || ev.Reason == event.EndCommand; well && !p.o.Verbose {
+			return nil
 		}
 		ev.Text = "" // it was written
 		return p.aside(ev)

@@ -46,7 +46,8 @@ func TestPrint(t *testing.T) {
 		out    string
 		err    []string // parts of what is told beside
 	}{
-		{"raw", Options{}, turn, raw, []string{"found 4 of 212: git-log", "✓ git-log", "✗ shell run", "retry: the model", "18k tokens in"}},
+		{"brief", Options{}, []event.Event{turn[0], event.Done{Text: "An answer", Reason: event.EndAnswer}}, "An answer\n", nil},
+		{"raw", Options{Verbose: true}, turn, raw, []string{"found 4 of 212: git-log", "✓ git-log", "✗ shell run", "retry: the model", "18k tokens in"}},
 		{"quiet", Options{Quiet: true}, turn, raw, nil},
 		{"rendered", Options{Width: 41, Quiet: true}, turn, "I look at the log first.\n## What changed\n\n• five commits\n• one test fails\n\n╭─ sh ──────────────────────────────────\ngit log -5\n╰───────────────────────────────────────\n", nil},
 		{"whole", Options{}, []event.Event{event.Done{Text: "An *answer*", Reason: event.EndAnswer}}, "An *answer*\n", nil},
@@ -167,7 +168,7 @@ func TestPrintTogether(t *testing.T) {
 		event.Delta{Text: "I look."}, event.Notice{Name: "retry", Text: "once more"}, event.Delta{Text: "It is so."},
 		event.Done{Reason: event.EndAnswer, Turn: 2, Steps: 1},
 	}
-	if _, err := Print(&out, sequence(list, nil), Options{Err: &out, Now: clock()}); err != nil {
+	if _, err := Print(&out, sequence(list, nil), Options{Err: &out, Now: clock(), Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "I look.\nretry: once more\n\nIt is so.\nturn 2 · 0 tokens in, 0 out, 250 ms\n"; got != want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/cli/output"
 	"ken/internal/talk/event"
 	"ken/llm"
 )
@@ -126,7 +127,7 @@ func (v *view) event(ev event.Event) []string {
 func (v *view) settle() []string {
 	var out []string
 	if !v.thinking.IsZero() {
-		title := "thought for " + took(v.now().Sub(v.thinking))
+		title := "thought for " + output.Duration(v.now().Sub(v.thinking))
 		v.fold(title, string(v.thought))
 		v.thinking, v.thought = time.Time{}, nil
 		out = v.aside(out, dim, title)
@@ -254,19 +255,6 @@ func count(n int) string {
 		return fmt.Sprintf("%.0fk", float64(n)/1000)
 	}
 	return fmt.Sprintf("%.1fM", float64(n)/1_000_000)
-}
-
-// took writes how long something was.
-func took(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 100*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
 // dollars writes what something costs.

@@ -23,7 +23,8 @@ func Print(p *output.Printer, r door.Report, since time.Duration) {
 			output.Plural(m.Requests, "message"), output.Plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
 		p.Linef("tokens selected: %.0f per message, %.0f of them for cards %s", m.TokensMean, m.CardTokensMean,
 			p.Style(output.Dim, "(counted when chosen, even if no model was reached)"))
-		p.Linef("time: half within %d µs, 95%% within %d µs, at most %d µs", m.P50US, m.P95US, m.MaxUS)
+		us := func(n int64) string { return output.Duration(time.Duration(n) * time.Microsecond) }
+		p.Linef("time: half within %s, 95%% within %s, at most %s", us(m.P50US), us(m.P95US), us(m.MaxUS))
 		if m.Selections > 0 {
 			p.Linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
 		}

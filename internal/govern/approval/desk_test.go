@@ -584,7 +584,7 @@ func TestLines(t *testing.T) {
 arguments: {"x": 1}
 capability: tool:git
 action: push
-risk: 65 of 100 (effect 40, trust 5, reach 20, destructive 0)
+risk: medium, 65 of 100 (effect 40, trust 5, reach 20)
 why: because
 rule: personal.exec
 justification: ` + strings.Repeat("ü", 1000) + ` … (1 more characters)

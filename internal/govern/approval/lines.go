@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/govern/policy"
 )
 
 // A Line is one fact of a ticket. Text came from outside: only package
@@ -29,7 +30,7 @@ func (t Ticket) Lines() []Line {
 	if len(q.Argv) > 0 {
 		add("argv", CommandLine(q.Argv))
 	}
-	add("arguments", string(c.Arguments))
+	add("arguments", readable(c.Arguments))
 	for _, f := range q.Files {
 		add("runs", fmt.Sprintf("%s (SHA-256 %.12s…)", f.Path, f.SHA256))
 	}
@@ -48,8 +49,7 @@ func (t Ticket) Lines() []Line {
 	for _, v := range t.Voided {
 		add("void", v.Why)
 	}
-	r := q.Risk
-	add("risk", fmt.Sprintf("%d of 100 (effect %d, trust %d, reach %d, destructive %d)", r.Score, r.Effect, r.Trust, r.Reach, r.Destructive))
+	add("risk", riskText(q.Risk))
 	add("why", q.Why)
 	add("rule", q.Rule)
 	add("justification", q.Justification)
@@ -81,6 +81,31 @@ func (t Ticket) Lines() []Line {
 	add("digest", t.Digest)
 	add("ticket", t.ID)
 	return lines
+}
+
+// riskText returns a risk as a word, with the score and what it comes from.
+func riskText(r policy.Risk) string {
+	word := "low"
+	switch {
+	case r.Score >= 70:
+		word = "high"
+	case r.Score >= 40:
+		word = "medium"
+	}
+	var parts []string
+	for _, p := range []struct {
+		name  string
+		value uint8
+	}{{"effect", r.Effect}, {"trust", r.Trust}, {"reach", r.Reach}, {"destructive", r.Destructive}} {
+		if p.value > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.name, p.value))
+		}
+	}
+	text := fmt.Sprintf("%s, %d of 100", word, r.Score)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
 }
 
 func origin(c capability.Caller) string {
@@ -148,6 +173,27 @@ func quoteArgument(s string) string {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return strconv.Quote(s)
+}
+
+// briefLength is how many characters a line about a request has at most.
+const briefLength = 80
+
+// Brief returns what would run on one line, shortened, for lists. Nobody decides
+// by it: Lines has everything.
+func (t Ticket) Brief() string {
+	q := &t.Question
+	what := q.Command
+	if what == "" && len(q.Argv) > 0 {
+		what = CommandLine(q.Argv)
+	}
+	if what == "" {
+		what = string(q.Call.Arguments)
+	}
+	text := string(q.Call.Target) + " " + strings.Join(strings.Fields(what), " ")
+	if r := []rune(text); len(r) > briefLength {
+		text = string(r[:briefLength-1]) + "…"
+	}
+	return strings.TrimSpace(text)
 }
 
 // ConsentLines returns the lines that a person needs in order to decide: what
