@@ -38,6 +38,9 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 		if name == "db.*" { // which wants a verb, and a database
 			own.Run = &capability.Recipe{Runner: "db.query", Argv: []string{db.Chosen}}
 		}
+		if name == "llm.ask" { // which wants a question
+			own.Run.Ask = &capability.Ask{Prompt: "x"}
+		}
 		if name == "api.*" { // which wants a verb
 			own.Run.Runner = "api.get"
 		}
