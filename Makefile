@@ -1,6 +1,6 @@
 # Plain `go build ./...` and `go test ./...` work; these targets add the rest.
 
-.PHONY: help build release web fmt test check test-unit test-script test-postgres test-browser release-test screenshots soak bench
+.PHONY: help build release web fmt mcp-table test check test-unit test-script test-postgres test-browser release-test screenshots soak bench
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,6 +40,9 @@ release-test: ## layer 5: a release for this machine, made twice, installed and 
 
 screenshots: build ## docs/pictures: the main views, as a browser shows them
 	KEN_TEST_BINARY=$(CURDIR)/bin/ken KEN_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -v -run '^TestBrowserPictures' ./cmd/ken
+
+mcp-table: ## docs/mcp-table.md: what of MCP survives behind Ken; GATEWAYS='NAME=COMMAND' prints others beside it
+	KEN_GATEWAYS='$(GATEWAYS)' go test -count=1 $(if $(GATEWAYS),-v) -run '^TestPassThrough$$' ./internal/mcptest -update
 
 soak: ## fuzz every target for FUZZTIME (10m), then the long tests; kept in docs/measured.md
 	@bash .ci/soak.sh

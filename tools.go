@@ -69,6 +69,7 @@ type About struct {
 	Missing      []string        `json:"missing,omitempty"` // what it needs, if it is unavailable
 	Loadable     bool            `json:"loadable,omitempty"`
 	ExtensionID  string          `json:"extensionId,omitempty"`
+	Title        string          `json:"title,omitempty"`
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  map[string]bool `json:"annotations,omitempty"` // hints of the source by their MCP names

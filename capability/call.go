@@ -62,6 +62,11 @@ type Call struct {
 	// a surface sets it, and it is not part of the digest.
 	Structured bool `json:"-"`
 
+	// Meta is a JSON object that a client sent for the server of the capability,
+	// beside the arguments; trace context is in it. Models do not write it. Only a
+	// surface sets it, and it is not part of the digest.
+	Meta json.RawMessage `json:"-"`
+
 	// Answers carry a person's replies to what an earlier try asked, by the
 	// question's name, and State is what that [Inquiry] wants back. They are
 	// not part of the digest.

@@ -50,6 +50,11 @@ type Detail struct {
 	// Output is the JSON Schema of the structured part of a result, where its
 	// source says one.
 	Output json.RawMessage `json:"output,omitempty"`
+
+	// Extra is a JSON object with the members of an MCP tool that Ken does not
+	// use and passes on to clients: "icons", "_meta", and of "annotations" all but
+	// the hints.
+	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
 // A Batch is all that one source holds at one time. Neither the batch nor what

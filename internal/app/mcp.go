@@ -38,6 +38,7 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 	}
 	if a.gateway != nil {
 		cfg.Backends, cfg.EndSession, cfg.Missing = mcpbridge.Backends{Gateway: a.gateway, Redactor: a.Redactor}, a.gateway.EndSession, a.Servers.Unset
+		cfg.Instructions = a.Settings.MCP.Instructions
 	}
 	return mcpserver.New(cfg)
 }

@@ -46,6 +46,10 @@ type MCP struct {
 	// zero is never.
 	Idle time.Duration
 
+	// Instructions is how many tokens of the servers' own instructions a client
+	// is given when it connects.
+	Instructions int
+
 	// MaxTools is how many tools are read of one server's list; the rest is cut
 	// and reported. It holds for prompts, resources and templates too. Default
 	// 10000.
@@ -148,6 +152,8 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.MCP.TrustHints }, texts("names of servers", nil, nil).fixed()),
 		entry("mcp.idle", "Stop a server after this time without calls; 0s: never.",
 			func(c *Config) *time.Duration { return &c.MCP.Idle }, duration(0, 365*day, noMoreOrEver)),
+		entry("mcp.instructions", "Maximum tokens of the servers' own instructions that a client is given when it connects; 0: none.",
+			func(c *Config) *int { return &c.MCP.Instructions }, whole(0, 100_000)),
 		entry("mcp.maxTools", "Maximum tools, prompts, resources and templates that are read from one server's lists; the rest is cut and reported.",
 			func(c *Config) *int { return &c.MCP.MaxTools }, whole(1, 100_000)),
 	}

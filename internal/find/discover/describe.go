@@ -68,6 +68,9 @@ func (f *Finder) describeAll(ctx context.Context, e *catalog.Entry, from int) To
 		about.InputSchema, about.OutputSchema = object(detail.Schema), object(detail.Output)
 	}
 	about.Annotations = annotations(e.Effects)
+	if e.DisplayName != e.Name {
+		about.Title = untrusted.Line(e.DisplayName, 120)
+	}
 	if len(about.Annotations) > 0 {
 		text += "\n\nAnnotations, as its source claims: " + hints(about.Annotations)
 	}

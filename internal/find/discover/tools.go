@@ -110,6 +110,7 @@ type About struct {
 	Loadable    bool            `json:"loadable,omitempty"`
 	ExtensionID string          `json:"extensionId,omitempty"`
 
+	Title        string          `json:"title,omitempty"`
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  map[string]bool `json:"annotations,omitempty"` // the source's hints by their MCP names
@@ -127,7 +128,7 @@ func OutputSchema(tool string) json.RawMessage {
 			`"map":{"type":"string"}},"required":["capabilities","totalIndexed"]}`)
 	case ToolDescribe:
 		return json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"text":{"type":"string"},"from":{"type":"integer"},"bytes":{"type":"integer"},` +
-			`"next":{"type":"integer"},` + about + `,"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"type":"object"}},` +
+			`"next":{"type":"integer"},` + about + `,"title":{"type":"string"},"inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"type":"object"}},` +
 			`"required":["text","from","bytes"]}`)
 	}
 	return nil

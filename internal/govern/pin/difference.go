@@ -106,7 +106,8 @@ func compare(a, b Tool) []Difference {
 	text("description", a.Description, b.Description)
 	out = append(out, compareJSON("input", a.Input, b.Input)...)
 	out = append(out, compareJSON("output", a.Output, b.Output)...)
-	return append(out, compareJSON("annotations", a.Annotations, b.Annotations)...)
+	out = append(out, compareJSON("annotations", a.Annotations, b.Annotations)...)
+	return append(out, compareJSON("for clients", a.Extra, b.Extra)...)
 }
 
 func compareJSON(field string, was, now json.RawMessage) []Difference {

@@ -35,6 +35,7 @@ func TestDifferences(t *testing.T) {
 		},
 		{"annotation", func(t *pin.Tool) { t.Annotations = json.RawMessage(`{"readOnlyHint":false}`) }, "annotations.readOnlyHint changed: false was true"},
 		{"no annotations", func(t *pin.Tool) { t.Annotations = nil }, `annotations removed: {"readOnlyHint":true}`},
+		{"metadata", func(t *pin.Tool) { t.Extra = json.RawMessage(`{"_meta":{"ui":{"resourceUri":"ui://x"}}}`) }, `for clients added: {"_meta":{"ui":{"resourceUri":"ui://x"}}}`},
 		{"a blank", func(t *pin.Tool) { t.Description = "Reads  a file of the workspace." }, `description changed in what does not show: "Reads \x20a file of the workspace." was "Reads a file of the workspace."`},
 		{"escape", func(t *pin.Tool) { t.Title = "\x1b[2JRead a file" }, "title changed: ⟨U+001B⟩[2JRead a file was Read a file"},
 	}

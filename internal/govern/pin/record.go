@@ -190,12 +190,13 @@ func (n *names) put(b *store.Batch, at int64) error {
 // A storedTool is a tool byte by byte: what is no text must not become one.
 type storedTool struct {
 	Name, Title, Description, Input, Output, Annotations []byte
+	Extra                                                []byte `json:",omitempty"`
 }
 
 func encodeText(tools []Tool) ([]byte, error) {
 	out := make([]storedTool, len(tools))
 	for i, t := range tools {
-		out[i] = storedTool{[]byte(t.Name), []byte(t.Title), []byte(t.Description), t.Input, t.Output, t.Annotations}
+		out[i] = storedTool{[]byte(t.Name), []byte(t.Title), []byte(t.Description), t.Input, t.Output, t.Annotations, t.Extra}
 	}
 	return json.Marshal(out)
 }
@@ -213,7 +214,7 @@ func (d *Desk) text(ctx context.Context, server, hash string) ([]Tool, error) {
 	}
 	tools := make([]Tool, len(stored))
 	for i, t := range stored {
-		tools[i] = Tool{string(t.Name), string(t.Title), string(t.Description), t.Input, t.Output, t.Annotations}
+		tools[i] = Tool{string(t.Name), string(t.Title), string(t.Description), t.Input, t.Output, t.Annotations, t.Extra}
 	}
 	if hashOf(tools) != hash {
 		return nil, nil

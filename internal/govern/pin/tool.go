@@ -13,13 +13,13 @@ import (
 	"ken/capability"
 )
 
-// A Tool is what a server says about one of its tools. Input, Output and
-// Annotations are JSON, or empty where the server gave none. All of it came
-// from outside.
+// A Tool is what a server says about one of its tools. Input, Output,
+// Annotations and Extra are JSON, or empty where the server gave none. Extra
+// holds what only clients read: icons and metadata. All of it came from outside.
 type Tool struct {
 	Name, Title, Description string
 
-	Input, Output, Annotations json.RawMessage
+	Input, Output, Annotations, Extra json.RawMessage
 }
 
 // A sum names bytes: as a tool was written, before its JSON is put in order.
@@ -51,7 +51,7 @@ func rawSum(buf []byte, tools []Tool) (sum, []byte) {
 	for i := range tools {
 		t := &tools[i]
 		buf = field(field(field(buf, t.Name), t.Title), t.Description)
-		buf = field(field(field(buf, t.Input), t.Output), t.Annotations)
+		buf = field(field(field(field(buf, t.Input), t.Output), t.Annotations), t.Extra)
 	}
 	return sha256.Sum256(buf), buf
 }
@@ -66,6 +66,9 @@ func hashOf(tools []Tool) string {
 		buf = field(field(field(buf, t.Name), t.Title), t.Description)
 		for _, raw := range [][]byte{t.Input, t.Output, t.Annotations} {
 			buf = field(buf, canonical(raw))
+		}
+		if len(t.Extra) > 0 && string(t.Extra) != "null" { // without it the hash is what it was before there was Extra
+			buf = field(buf, canonical(t.Extra))
 		}
 	}
 	s := sha256.Sum256(buf)

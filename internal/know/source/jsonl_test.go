@@ -175,7 +175,7 @@ func TestJSONLWarnsAboutValuesAndKeepsTheRow(t *testing.T) {
 		`1 bad-value annotation readOnlyHint is not true or false`,
 		`2 bad-value inputSchema repeats a key in another spelling; the first stands`,
 		`5 bad-value run holds something that it may not, and is left out: "{\"runner\":\"exec.git\",\"argv\":[\"git\"],\"surprise\":1}"`,
-		`0 dropped-values 3 values of more than 1024 bytes under keys that Ken does not read are not kept: blob (1), readme (2)`,
+		`0 dropped-values 3 values under keys that Ken does not read are too large to keep: blob (1), readme (2)`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -90,7 +90,7 @@ func TestMCPListBadInput(t *testing.T) {
 		{"an error", `{"jsonrpc":"2.0","error":{"message":"no \"tools\" or \"inputSchema\""}, "x":{"tools":[{"inputSchema":1}]}}`, "no-tools the file holds an error", 0, 0},
 		{"tools are no list", `{"tools":{"name":"a","inputSchema":{}}}`, `no-tools missing list under "tools"`, 0, 0},
 		{"more pages", `{"tools":[{"name":"a","inputSchema":{}}],"nextCursor":"abc"}`, "more-pages the server had more tools", 0, 1},
-		{"large values", `{"tools":[{"name":"a","inputSchema":{},"icons":"` + large + `"}]}`, "dropped-values 1 values", 0, 1},
+		{"large values", `{"tools":[{"name":"a","inputSchema":{},"blob":"` + large + `"}]}`, "dropped-values 1 values", 0, 1},
 		{"schema of the wrong type", `{"tools":[{"name":"a","inputSchema":"none"}]}`, `bad-value inputSchema is text, want a map such as {"type": "object", "properties": {…}}`, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,14 +20,17 @@ const (
 	kindPrompt   = "prompt"
 	kindResource = "resource"
 	kindTemplate = "template"
+	kindAdvice   = "instructions"
 )
 
-// A besides holds the prompts, resources and templates of a server that may be
+// A besides holds the prompts, resources, templates and instructions of a server that may be
 // used: neither their text nor a difference from what was accepted bars them.
 type besides struct {
 	prompts   []*mcp.Prompt
 	resources []*mcp.Resource
 	templates []*mcp.ResourceTemplate
+
+	instructions string // for models, in the server's own words
 
 	barred map[string]string // by kind and name: the rule that bars it
 }
@@ -62,8 +65,14 @@ func (s *server) besides(ctx context.Context, o *offer, h *head) besides {
 		rest.Title, rest.Description, rest.Annotations = "", "", undated(t.Annotations)
 		add(kindTemplate, t.URITemplate, t.Title, t.Description, t, &rest)
 	}
+	if text := h.Info.Instructions; text != "" {
+		add(kindAdvice, s.def.Name, "", text, text, nil)
+	}
 	s.compare(ctx, o, &out, all)
 	out.choose(h)
+	if out.barred[kindAdvice+" "+s.def.Name] == "" {
+		out.instructions = h.Info.Instructions
+	}
 	return out
 }
 

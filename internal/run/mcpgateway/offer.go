@@ -106,7 +106,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 			return
 		}
 		all = append(all, pin.Tool{
-			Name: f.Name, Title: f.Title, Description: f.Description, Input: f.Input, Output: f.Output, Annotations: f.Annotations,
+			Name: f.Name, Title: f.Title, Description: f.Description, Input: f.Input, Output: f.Output, Annotations: f.Annotations, Extra: f.Extra,
 		})
 		if first, twice := seen[f.Name]; twice {
 			how := ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,6 +155,25 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	}
 }
 
+// TestPinsInstructions: the instructions of a server are offered as long as they
+// are what was accepted.
+func TestPinsInstructions(t *testing.T) {
+	d, def := desk(t), stdio(t, "s", "plain")
+	if got, want := listed(t, Config{Pins: d}, def).Offers()[0].Instructions, "Ask nicely."; got != want {
+		t.Errorf("the first listing offers the instructions %q, want %q", got, want)
+	}
+	def.Env = map[string]string{serveVar: "changed"}
+	g := listed(t, Config{Pins: d}, def)
+	if got := g.Offers()[0].Instructions; got != "" {
+		t.Errorf("changed instructions are offered: %q", got)
+	}
+	if !slices.ContainsFunc(load(t, g).Problems, func(p capability.Problem) bool {
+		return strings.Contains(p.Message, "instructions s") && strings.Contains(p.Fix, "ken extension review mcp:s")
+	}) {
+		t.Errorf("no problem names them: %v", load(t, g).Problems)
+	}
+}
+
 // TestScanPromptsAndResources: a grave finding bars a prompt or a resource, and
 // the problem names the rule.
 func TestScanPromptsAndResources(t *testing.T) {
@@ -167,8 +187,11 @@ func TestScanPromptsAndResources(t *testing.T) {
 			said++
 		}
 	}
-	if said != 3 {
-		t.Errorf("%d problems name what is kept back, want 3: %v", said, load(t, g).Problems)
+	if said != 4 {
+		t.Errorf("%d problems name what is kept back, want 4: %v", said, load(t, g).Problems)
+	}
+	if got := g.Offers()[0].Instructions; got != "" {
+		t.Errorf("its instructions are offered: %q", got)
 	}
 	if _, err := g.Invoke(t.Context(), callAs("ada", "", "s/get_prompt", `{"name":"evil"}`)); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Invoke(get_prompt evil) = %v, want conflict", err)

@@ -22,6 +22,10 @@ type Offer struct {
 	Resources []*mcp.Resource
 	Templates []*mcp.ResourceTemplate
 
+	// Instructions are for models, in the server's own words. They came from
+	// outside.
+	Instructions string
+
 	// Read and Prompt are the capabilities that read its resources and get its
 	// prompts; empty where it has none.
 	Read, Prompt capability.ID
@@ -40,14 +44,14 @@ func (g *Gateway) offers(each func(s *server, o *offer)) {
 // Offers returns what the servers have besides tools, in their order.
 func (g *Gateway) Offers() (out []Offer) {
 	g.offers(func(s *server, o *offer) {
-		one := Offer{Server: s.def.Name, Read: o.readResource, Prompt: o.getPrompt}
+		one := Offer{Server: s.def.Name, Read: o.readResource, Prompt: o.getPrompt, Instructions: o.besides.instructions}
 		if one.Prompt != "" {
 			one.Prompts = o.besides.prompts
 		}
 		if one.Read != "" {
 			one.Resources, one.Templates = o.besides.resources, o.besides.templates
 		}
-		if len(one.Prompts)+len(one.Resources)+len(one.Templates) > 0 {
+		if len(one.Prompts)+len(one.Resources)+len(one.Templates)+len(one.Instructions) > 0 {
 			out = append(out, one)
 		}
 	})

@@ -21,7 +21,7 @@ type secrets struct{ redactor *audit.Redactor }
 // the capability nor, as facts have it, besides.
 // The rules deny a call for them: a secret is for those that it was given to.
 func (s secrets) undeclared(call capability.Call, c *capability.Capability, facts []string) []string {
-	found := s.named(call.Arguments)
+	found := slices.Concat(s.named(call.Arguments), s.named(call.Meta))
 	for name, answer := range call.Answers {
 		if name != AnswerConsent && name != AnswerAgain { // what people tell Ken stays in it
 			found = append(found, s.named(answer)...)

@@ -40,6 +40,7 @@ func TestSecretInArguments(t *testing.T) {
 		{"a percent sign alone", `{"text":"100% of 5%zz"}`, "", with, nil, nil, false},
 		{"nothing of it", `{"text":"deploy 4711 token long"}`, "", with, nil, nil, false},
 		{"in an answer", `{"text":"x"}`, `{"action":"accept","content":{"token":"deploy-4711-token-long"}}`, with, nil, nil, true},
+		{"in metadata", `{"text":"x"}`, "", with, nil, nil, true},
 		{"required", `{"text":"deploy-4711-token-long"}`, "", func(c capability.Capability) capability.Capability {
 			c.RequiredSecrets = []string{"DEPLOY_TOKEN"}
 			return c
@@ -80,6 +81,9 @@ func TestSecretInArguments(t *testing.T) {
 				}
 			})
 			call := callOf("look", tt.args)
+			if tt.name == "in metadata" {
+				call.Meta = json.RawMessage(`{"token":"deploy-4711-token-long"}`)
+			}
 			if tt.answer != "" {
 				call.Answers = map[string]json.RawMessage{"q": json.RawMessage(tt.answer)}
 			}

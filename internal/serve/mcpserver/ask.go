@@ -45,8 +45,32 @@ type exchange struct {
 func (x *exchange) prepare(ctx context.Context, target capability.ID, args json.RawMessage, p mcp.RequestParams) {
 	x.call = capability.Call{
 		Target: target, Arguments: args, Session: x.sess.id, Intent: x.sess.active(time.Now()),
-		Live: x.ep.reporter(ctx, x.sess, x.ss, p),
+		Live: x.ep.reporter(ctx, x.sess, x.ss, p), Meta: x.ep.passedMeta(p.GetMeta()),
 	}
+}
+
+// passedMeta returns the metadata of a request that is meant for the server of a
+// tool: all but what the protocol itself puts there. It is nil if there is none.
+func (ep *endpoint) passedMeta(meta mcp.Meta) json.RawMessage {
+	var out map[string]any
+	for key, value := range meta {
+		if key == "progressToken" || strings.HasPrefix(key, "io.modelcontextprotocol/") || strings.HasPrefix(key, "ken/") {
+			continue
+		}
+		if out == nil {
+			out = map[string]any{}
+		}
+		out[key] = value
+	}
+	if out == nil {
+		return nil
+	}
+	raw, err := json.Marshal(out)
+	if err != nil || len(raw) > mostMeta {
+		ep.s.log.Warn("metadata of a request is not passed on", "bytes", len(raw), "limit", mostMeta, "error", err)
+		return nil
+	}
+	return raw
 }
 
 // run makes the call. A pause is an answer that asks the client; it comes back

@@ -59,6 +59,10 @@ type Config struct {
 	// it comes, since it would see nothing of them.
 	Missing func() []string
 
+	// Instructions is how many tokens of the servers' own instructions a client
+	// is given when it comes.
+	Instructions int
+
 	// EndSession is told of each session that is over.
 	EndSession func(session string)
 
@@ -135,6 +139,10 @@ type Offer struct {
 	Prompts   []*mcp.Prompt
 	Resources []*mcp.Resource
 	Templates []*mcp.ResourceTemplate
+
+	// Instructions are for models, in the server's own words. They came from
+	// outside.
+	Instructions string
 
 	// Read and Prompt are the capabilities by which its resources are read
 	// (argument uri) and its prompts got (arguments name and arguments). What

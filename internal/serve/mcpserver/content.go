@@ -17,6 +17,12 @@ const metaHandle = "ken/handle"
 // were broken in a result; see [untrusted.Tokens].
 const metaBroken = "ken/brokenTokens"
 
+// metaLeftOut is the key in _meta for the size in bytes of a server's _meta that
+// is longer than mostMeta and was left out.
+const metaLeftOut = "ken/leftOutMeta"
+
+const mostMeta = 1 << 20
+
 // safeParts returns parts whose texts contain no chat template tokens, because
 // a client passes them to its model. Structured content and data are for
 // programs and stay exact; JSON in a text stays the same value.
@@ -44,6 +50,7 @@ func toolResult(modern bool, res capability.Result) *answer {
 	parts, broken := safeParts(res.Parts)
 	res.Parts = parts
 	a := writeResult(modern, res)
+	a.pass(res.Meta["_meta"])
 	a.handle(res.Handle)
 	a.broke(broken)
 	return a
@@ -81,19 +88,44 @@ func writeResult(modern bool, res capability.Result) *answer {
 	return &answer{body: append(b, '}')}
 }
 
+// pass adds what a server said of its result. Names of Ken's own are not the
+// server's to say.
+func (a *answer) pass(meta string) {
+	if meta == "" {
+		return
+	}
+	if len(meta) > mostMeta {
+		a.set(metaLeftOut, len(meta))
+		return
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(meta), &m) != nil {
+		return // what is not an object says nothing
+	}
+	for key, value := range m {
+		if !strings.HasPrefix(key, "ken/") {
+			a.set(key, value)
+		}
+	}
+}
+
+func (a *answer) set(key string, value any) {
+	if a.Meta == nil {
+		a.Meta = map[string]any{}
+	}
+	a.Meta[key] = value
+}
+
 func (a *answer) handle(h string) {
 	if h != "" {
-		a.Meta = map[string]any{metaHandle: h}
+		a.set(metaHandle, h)
 	}
 }
 
 // broke records how many tokens were broken.
 func (a *answer) broke(n int) {
 	if n > 0 {
-		if a.Meta == nil {
-			a.Meta = map[string]any{}
-		}
-		a.Meta[metaBroken] = n
+		a.set(metaBroken, n)
 	}
 }
 
@@ -107,7 +139,8 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 	switch {
 	case p.Link != "" && (p.Text != "" || p.Data != nil):
 		b = append(b, `{"type":"resource","resource":`...)
-		b = append(appendContents(b, p, p.Link), ',')
+		_, meta := metaOf(p)
+		b = append(appendContents(b, p, p.Link, meta), ',')
 	case p.Link != "":
 		b = append(b, `{"type":"resource_link","uri":`...)
 		b = append(appendText(b, p.Link), ',')
@@ -128,7 +161,7 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 		b = append(appendText(b, p.MIME), ',')
 	case p.Data != nil:
 		b = append(b, `{"type":"resource","resource":`...)
-		b = append(appendContents(b, p, "ken://data"), ',')
+		b = append(appendContents(b, p, "ken://data", nil), ',')
 	case p.JSON != nil:
 		b = append(b, `{"type":"text","text":`...)
 		text, _ := untrusted.Tokens(string(p.JSON)) // the same value
@@ -142,8 +175,8 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 	return b
 }
 
-// appendContents writes what a resource holds.
-func appendContents(b []byte, p *capability.Part, uri string) []byte {
+// appendContents writes what a resource holds, and what its maker said of it.
+func appendContents(b []byte, p *capability.Part, uri string, meta json.RawMessage) []byte {
 	b = append(b, `{"uri":`...)
 	b = appendText(b, uri)
 	if p.MIME != "" {
@@ -162,7 +195,26 @@ func appendContents(b []byte, p *capability.Part, uri string) []byte {
 		b = append(b, `,"text":`...)
 		b = appendText(b, p.Text)
 	}
+	if len(meta) > 0 {
+		b = append(b, `,"_meta":`...)
+		b = append(b, meta...)
+	}
 	return append(b, '}')
+}
+
+// metaOf returns what the maker of a part said of it in "_meta", and, for a
+// resource in a block of content, in "_meta" of the resource.
+func metaOf(p *capability.Part) (own, resource json.RawMessage) {
+	var m struct {
+		Meta     json.RawMessage `json:"_meta"`
+		Resource struct {
+			Meta json.RawMessage `json:"_meta"`
+		} `json:"resource"`
+	}
+	if len(p.Extra) == 0 || json.Unmarshal(p.Extra, &m) != nil {
+		return nil, nil
+	}
+	return m.Meta, m.Resource.Meta
 }
 
 // extras are what may be said of a block besides what it holds.

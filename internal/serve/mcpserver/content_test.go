@@ -14,6 +14,21 @@ import (
 	"ken/capability"
 )
 
+// TestResultMeta: what a server says of its result is passed on, but not under
+// Ken's own names, and not without end.
+func TestResultMeta(t *testing.T) {
+	for _, tt := range []struct{ meta, want string }{
+		{`{"a":1,"ken/handle":"forged"}`, `"_meta":{"a":1}`},
+		{`[1]`, `"content":[{"type":"text","text":"x"}]}`},
+		{`{"a":"` + strings.Repeat("x", mostMeta) + `"}`, `"_meta":{"ken/leftOutMeta":1048584}`},
+	} {
+		got, err := json.Marshal(toolResult(false, capability.Result{Parts: []capability.Part{{Text: "x"}}, Meta: map[string]string{"_meta": tt.meta}}))
+		if err != nil || !strings.Contains(string(got), tt.want) {
+			t.Errorf("toolResult with the metadata %.40s = %.200s, %v, want %s in it", tt.meta, got, err, tt.want)
+		}
+	}
+}
+
 // TestToolResult: each kind of part in the words of the protocol, once.
 func TestToolResult(t *testing.T) {
 	for _, test := range []struct {

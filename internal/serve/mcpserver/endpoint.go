@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"ken/internal/untrusted"
 )
 
 // sessionless is the first version of the protocol without sessions; before it
@@ -36,31 +34,6 @@ type endpoint struct {
 	lastMeta atomic.Pointer[clientMeta] // of requests without sessions
 }
 
-// instructions are what a client's model reads before all else.
-const instructions = "Ken: search discover_capabilities before you say that something cannot be done."
-
-// advice adds to the instructions what servers lack at this moment.
-func (s *Server) advice() string {
-	if s.cfg.Missing == nil {
-		return instructions
-	}
-	missing := s.cfg.Missing()
-	if len(missing) == 0 {
-		return instructions
-	}
-	out := instructions + " These servers cannot be used until the user has done what is said; tell the user:"
-	for i, line := range missing {
-		if i == mostMissing {
-			return out + fmt.Sprintf("\n- and %d more: ken extension list", len(missing)-i)
-		}
-		out += "\n- " + untrusted.Line(line, 400)
-	}
-	return out
-}
-
-// mostMissing is how many servers the instructions name.
-const mostMissing = 8
-
 // endpoint makes one. Its session is nil for HTTP.
 func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint {
 	ep := &endpoint{audience: a, only: only, stateless: stateless}
@@ -72,7 +45,7 @@ func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint 
 	}
 	opts := &mcp.ServerOptions{
 		Capabilities: caps,
-		Instructions: instructions,
+		Instructions: ownInstructions,
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 60_000, "private" },
 	}
 	if s.cfg.Backends != nil {
@@ -116,7 +89,7 @@ func (ep *endpoint) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "server/discover":
 			res, err := next(ctx, method, req)
 			if r, ok := res.(*mcp.DiscoverResult); ok && err == nil {
-				r.Instructions = ep.s.advice()
+				r.Instructions = ep.advice()
 			}
 			return res, err
 		case "subscriptions/listen":
@@ -150,7 +123,7 @@ func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, meth
 		return res, err
 	}
 	if r, ok := res.(*mcp.InitializeResult); ok {
-		r.Instructions = ep.s.advice()
+		r.Instructions = ep.advice()
 	}
 	sess := ep.only
 	if sess == nil && !ep.stateless {

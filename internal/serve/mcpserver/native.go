@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -51,7 +54,7 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 		b = append(b, `,"outputSchema":`...)
 		b = append(b, output...)
 	}
-	b = appendHints(b, e.Effects)
+	b = appendExtraOfTool(b, e.Effects, d.Detail.Extra)
 	n.item = append(b, '}')
 	if bytes.Contains(input, []byte(`"x-mcp-header"`)) {
 		n.header = &mcp.Tool{Name: name, InputSchema: json.RawMessage(bytes.Clone(compact.Bytes()))}
@@ -70,31 +73,52 @@ func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'
 }
 
-// appendHints passes on what the source says of a tool's effects.
-func appendHints(b []byte, e capability.Effects) []byte {
+// appendExtraOfTool passes on what the source says of a tool's effects, and the
+// members that clients read and Ken does not.
+func appendExtraOfTool(b []byte, e capability.Effects, extra json.RawMessage) []byte {
+	var more struct {
+		Icons       json.RawMessage            `json:"icons"`
+		Meta        json.RawMessage            `json:"_meta"`
+		Annotations map[string]json.RawMessage `json:"annotations"`
+	}
+	if len(extra) > 0 {
+		_ = json.Unmarshal(extra, &more) // Ken wrote the object itself
+	}
 	before := len(b)
-	for _, h := range [...]struct {
-		name string
-		hint capability.Hint
-	}{{"readOnlyHint", e.ReadOnly}, {"destructiveHint", e.Destructive}, {"idempotentHint", e.Idempotent}, {"openWorldHint", e.OpenWorld}} {
-		if h.hint == capability.Unsaid {
-			continue
-		}
+	annotation := func(name string) {
 		if len(b) == before {
 			b = append(b, `,"annotations":{`...)
 		} else {
 			b = append(b, ',')
 		}
-		b = append(b, '"')
-		b = append(b, h.name...)
-		if h.hint == capability.Yes {
-			b = append(b, `":true`...)
+		b = append(appendText(b, name), ':')
+	}
+	for _, name := range slices.Sorted(maps.Keys(more.Annotations)) {
+		annotation(name)
+		var text string
+		if json.Unmarshal(more.Annotations[name], &text) == nil {
+			b = appendSafe(b, text)
 		} else {
-			b = append(b, `":false`...)
+			b = append(b, more.Annotations[name]...)
+		}
+	}
+	for _, h := range [...]struct {
+		name string
+		hint capability.Hint
+	}{{"readOnlyHint", e.ReadOnly}, {"destructiveHint", e.Destructive}, {"idempotentHint", e.Idempotent}, {"openWorldHint", e.OpenWorld}} {
+		if h.hint != capability.Unsaid {
+			annotation(h.name)
+			b = strconv.AppendBool(b, h.hint == capability.Yes)
 		}
 	}
 	if len(b) > before {
 		b = append(b, '}')
+	}
+	if len(more.Icons) > 0 {
+		b = append(append(b, `,"icons":`...), more.Icons...)
+	}
+	if len(more.Meta) > 0 {
+		b = append(append(b, `,"_meta":`...), more.Meta...)
 	}
 	return b
 }

@@ -221,7 +221,8 @@ func contents(modern bool, parts []capability.Part, uri, mime, own string) *answ
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendContents(b, &p, at)
+		meta, _ := metaOf(&p)
+		b = appendContents(b, &p, at, meta)
 	}
 	a := &answer{body: append(b, `]}`...)}
 	a.broke(broken)

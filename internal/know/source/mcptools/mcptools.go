@@ -216,6 +216,7 @@ func Detail(c *capability.Capability, object []byte) (capability.Detail, error) 
 type Fields struct {
 	Name, Wire, Title, Description string
 	Input, Output, Annotations     json.RawMessage // parts of the object
+	Extra                          json.RawMessage // an object with the members of [rows.ExtraKeys]
 }
 
 // Split takes a tool's object apart. Where a key is repeated the first
@@ -234,6 +235,9 @@ func Split(object []byte) (f Fields, err error) {
 		}
 		if string(rawKey) == rows.KeyOutput && !output {
 			f.Output, output = v, true
+		}
+		if slices.Contains(rows.ExtraKeys(), string(rawKey)) {
+			f.Extra = rows.AppendMember(f.Extra, string(rawKey), v)
 		}
 		// The keys in all the spellings that count.
 		key := rows.KeyOf(rawKey)

@@ -21,7 +21,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic = "KENPARSE"
-	Version   = 5
+	Version   = 6
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -246,6 +246,7 @@ func (x *packer) detail(d *capability.Detail) {
 	x.text(&d.Body)
 	x.text(&d.Usage)
 	x.schema(&d.Output)
+	x.schema(&d.Extra)
 }
 
 func (x *packer) schema(s *json.RawMessage) {

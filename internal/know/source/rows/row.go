@@ -44,6 +44,7 @@ type Row struct {
 
 	server     string
 	parameters []capability.Parameter
+	hints      json.RawMessage // an object with the annotations that are not hints
 	Notes      []Note
 	seen       [KeyCount]bool
 }
@@ -81,6 +82,9 @@ func (r *Reader) Read(object []byte) (*Row, error) {
 // complete fills in what follows from other keys.
 func (out *Row) complete() {
 	c := out.Capability
+	if out.hints != nil {
+		out.Extra = AppendMember(out.Extra, "annotations", out.hints)
+	}
 	if c.Kind == "" {
 		c.Kind = capability.KindTool
 	}
@@ -315,12 +319,22 @@ func (r *Reader) annotations(out *Row, value []byte) bool {
 		case "openWorld":
 			hint = &e.OpenWorld
 		case "title":
-			if s, ok := PlainText(v); ok && out.DisplayName == "" {
-				out.DisplayName = s
+			if s, ok := PlainText(v); ok {
+				if out.DisplayName == "" {
+					out.DisplayName = s
+				}
+				if r.MCP {
+					out.hints = AppendMember(out.hints, "title", v)
+					out.SetMeta("annotations.title", s)
+				}
 			}
 			return nil
 		default:
-			r.keep(out, "annotations."+jsonscan.Unquote(key), v)
+			name := jsonscan.Unquote(key)
+			if r.MCP && len(v) <= MaxKept {
+				out.hints = AppendMember(out.hints, name, v)
+			}
+			r.keep(out, "annotations."+name, v)
 			return nil
 		}
 		if isBool(v) {
@@ -345,6 +359,11 @@ func (out *Row) SetMeta(key, value string) {
 func (r *Reader) keep(out *Row, key string, value []byte) {
 	if r.MCP && key == KeyOutput && string(value) != "null" {
 		out.Output = value
+		out.SetMeta(key, OutputMark(value))
+		return
+	}
+	if r.MCP && slices.Contains(ExtraKeys(), key) && len(value) <= maxExtra {
+		out.Extra = AppendMember(out.Extra, key, value)
 		out.SetMeta(key, OutputMark(value))
 		return
 	}
@@ -376,5 +395,5 @@ func (r *Reader) DroppedMessage() string {
 	if len(keys) > 8 {
 		keys = append(keys[:8], "…")
 	}
-	return fmt.Sprintf("%d values of more than %d bytes under keys that Ken does not read are not kept: %s", total, MaxKept, strings.Join(keys, ", "))
+	return fmt.Sprintf("%d values under keys that Ken does not read are too large to keep: %s", total, strings.Join(keys, ", "))
 }

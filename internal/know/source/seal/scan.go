@@ -29,6 +29,9 @@ func scanCapability(c *capability.Capability, d capability.Detail, own []capabil
 	if len(d.Output) > 0 {
 		note("output schema", SchemaText(d.Output))
 	}
+	if len(d.Extra) > 0 {
+		note("extra", SchemaText(d.Extra))
+	}
 	note("body", d.Body)
 	note("usage", d.Usage)
 	if writtenByHand(c.Kind) {

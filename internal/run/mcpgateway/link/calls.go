@@ -27,7 +27,7 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 		send: func(ctx context.Context, p *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			if len(answers) == 0 && state == "" {
 				_, listens := meta[mcp.MetaKeyLogLevel]
-				if done, err := l.callTool(ctx, p, tool, call.Arguments, listens); done {
+				if done, err := l.callTool(ctx, p, tool, &call, listens); done {
 					return nil, err
 				}
 			}
@@ -118,7 +118,11 @@ func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pen
 		return nil, l.closed(r)
 	}
 
-	meta := mcp.Meta{"progressToken": p.token}
+	meta := mcp.Meta{}
+	if len(call.Meta) > 0 {
+		_ = json.Unmarshal(call.Meta, &meta) // a surface made it
+	}
+	meta["progressToken"] = p.token
 	if l.modern && listens {
 		meta[mcp.MetaKeyLogLevel] = "info"
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
 )
 
 // direct sends a request past the SDK, which decodes each answer several times
@@ -17,7 +19,7 @@ import (
 // what comes behind the first brace of the parameters' object. It reports false
 // where the SDK has to be asked: over HTTP, and before the server has been told
 // who asks.
-func (t *tap) direct(ctx context.Context, method, token, level, params string) (result json.RawMessage, can bool, err error) {
+func (t *tap) direct(ctx context.Context, method string, meta requestMeta, params string) (result json.RawMessage, can bool, err error) {
 	if t == nil || t.l.wire == nil {
 		return nil, false, nil
 	}
@@ -39,7 +41,7 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 		delete(t.waits, id)
 		t.mu.Unlock()
 	}()
-	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(asker, token, level, params)}); err != nil {
+	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(asker, meta, params)}); err != nil {
 		if ctx.Err() == nil {
 			// As the SDK says of what was never sent.
 			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection takes no more"}, err)
@@ -62,22 +64,36 @@ func (t *tap) direct(ctx context.Context, method, token, level, params string) (
 	}
 }
 
-// params makes the parameters of a request: who asks, then what.
-func (t *tap) params(asker, token, level, rest string) json.RawMessage {
-	b := make([]byte, 0, 64+len(asker)+len(rest))
+// A requestMeta is what the metadata of a request says besides who asks.
+type requestMeta struct {
+	token   string          // of its progress, or empty
+	level   string          // of the log lines that are wanted, or empty
+	members json.RawMessage // an object that a client sent, or nil
+}
+
+// params makes the parameters of a request: who asks, then what. The token is
+// the first member, by which the request is found again.
+func (t *tap) params(asker string, meta requestMeta, rest string) json.RawMessage {
+	b := make([]byte, 0, 64+len(asker)+len(meta.members)+len(rest))
 	b = append(b, `{"_meta":{`...)
-	if token != "" {
-		b = strconv.AppendQuote(append(b, `"progressToken":`...), token)
+	if meta.token != "" {
+		b = strconv.AppendQuote(append(b, `"progressToken":`...), meta.token)
 	}
 	if t.l.modern {
-		if token != "" {
+		if meta.token != "" {
 			b = append(b, ',')
 		}
 		b = append(b, asker...)
-		if level != "" {
+		if meta.level != "" {
 			b = append(b, `,"`+mcp.MetaKeyLogLevel+`":`...)
-			b = strconv.AppendQuote(b, level)
+			b = strconv.AppendQuote(b, meta.level)
 		}
+	}
+	if len(meta.members) > len("{}") {
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		b = append(b, meta.members[1:len(meta.members)-1]...)
 	}
 	b = append(b, '}')
 	if rest != "" {
@@ -122,20 +138,20 @@ func (t *tap) introduced(params json.RawMessage) {
 }
 
 // callTool sends tools/call past the SDK, and keeps the answer as it came.
-func (l *Link) callTool(ctx context.Context, p *pendingCall, tool string, arguments json.RawMessage, listens bool) (can bool, err error) {
+func (l *Link) callTool(ctx context.Context, p *pendingCall, tool string, call *capability.Call, listens bool) (can bool, err error) {
 	name, err := json.Marshal(tool)
 	if err != nil {
 		return false, nil
 	}
 	rest := `"name":` + string(name)
-	if len(arguments) > 0 {
-		rest += `,"arguments":` + string(arguments)
+	if len(call.Arguments) > 0 {
+		rest += `,"arguments":` + string(call.Arguments)
 	}
-	level := ""
+	meta := requestMeta{token: p.token, members: call.Meta}
 	if listens {
-		level = "info"
+		meta.level = "info"
 	}
-	raw, can, err := l.tap.direct(ctx, "tools/call", p.token, level, rest)
+	raw, can, err := l.tap.direct(ctx, "tools/call", meta, rest)
 	if can && err == nil {
 		if len(raw) == 0 {
 			raw = emptyResult
@@ -162,7 +178,7 @@ func (l *Link) toolPage(ctx context.Context, cursor string, say func(format stri
 		}
 		rest = `"cursor":` + string(text)
 	}
-	raw, can, err := l.tap.direct(ctx, "tools/list", "", "", rest)
+	raw, can, err := l.tap.direct(ctx, "tools/list", requestMeta{}, rest)
 	if !can || err != nil {
 		return nil, "", can, err
 	}

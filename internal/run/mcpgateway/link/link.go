@@ -223,6 +223,7 @@ func (l *Link) client() *mcp.Client {
 			RootsV2:     &mcp.RootCapabilities{},
 			Sampling:    &mcp.SamplingCapabilities{},
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+			Extensions:  passedExtensions(),
 		},
 		// The handlers only make the SDK subscribe and advertise: what arrives
 		// is handled before it comes to them.
@@ -234,6 +235,13 @@ func (l *Link) client() *mcp.Client {
 	c.AddReceivingMiddleware(l.receive)
 	c.AddSendingMiddleware(l.probeBriefly, l.withoutRoots, wholeList)
 	return c
+}
+
+// passedExtensions returns the extensions of the protocol that pass through Ken.
+// One connection serves many clients, so a server is told of them whether or not
+// the client of a call has them; what they add to a result, other clients ignore.
+func passedExtensions() map[string]any {
+	return map[string]any{"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}}}
 }
 
 func (l *Link) transport(ctx context.Context) (mcp.Transport, error) {
