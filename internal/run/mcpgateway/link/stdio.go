@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"ken/internal/untrusted"
 
@@ -47,7 +49,11 @@ type stdio struct {
 	buf   []byte
 	queue []jsonrpc.Message
 
-	out    chan []byte
+	out     chan []byte
+	queued  atomic.Int64    // messages in out, or taken from it and not yet written
+	writing sync.Mutex      // held while a message is written
+	direct  syscall.RawConn // to write without the goroutine of out; nil: there is no such way
+
 	closed chan struct{}
 	broken chan struct{} // closed when the server takes no more
 	once   sync.Once
@@ -66,6 +72,7 @@ func newStdio(proc Process, limit int64) *stdio {
 		closed: make(chan struct{}),
 		broken: make(chan struct{}),
 	}
+	s.direct = directPipe(proc.Stdin())
 	go s.write()
 	return s
 }
@@ -230,7 +237,8 @@ func (s *stdio) noise() (int, string) {
 	return s.skipped, b.String()
 }
 
-// Write hands a message to the goroutine that writes. A server that does not
+// Write writes a message if the server's input takes it now. Otherwise it hands it
+// to the goroutine that writes, behind those that wait. A server that does not
 // read its input blocks that goroutine and, once there are writeRoom messages
 // waiting, each Write until its ctx is over.
 func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
@@ -243,16 +251,38 @@ func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return io.ErrClosedPipe
 	default:
 	}
+	data = append(data, '\n')
+	if s.writeNow(data) {
+		return nil
+	}
+	s.queued.Add(1)
 	select {
-	case s.out <- append(data, '\n'):
+	case s.out <- data:
 		return nil
 	case <-s.broken:
-		return io.ErrClosedPipe
+		err = io.ErrClosedPipe
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	case <-s.closed:
-		return io.ErrClosedPipe
+		err = io.ErrClosedPipe
 	}
+	s.queued.Add(-1)
+	return err
+}
+
+// writeNow writes a message that the pipe takes as a whole at once, which saves
+// waking the goroutine that waits for a slow server. It reports false if it has
+// written nothing: others wait, the pipe is full, or the message is too long for
+// that.
+func (s *stdio) writeNow(data []byte) bool {
+	if s.direct == nil || len(data) > wholeWrite || !s.writing.TryLock() {
+		return false
+	}
+	defer s.writing.Unlock()
+	if s.queued.Load() > 0 {
+		return false
+	}
+	return writeWhole(s.direct, data)
 }
 
 func (s *stdio) write() {
@@ -260,7 +290,11 @@ func (s *stdio) write() {
 	for {
 		select {
 		case data := <-s.out:
-			if _, err := in.Write(data); err != nil {
+			s.writing.Lock()
+			_, err := in.Write(data)
+			s.writing.Unlock()
+			s.queued.Add(-1)
+			if err != nil {
 				// The server closed its input. What it wrote before is still
 				// read, so the connection is left to end by itself.
 				close(s.broken)
