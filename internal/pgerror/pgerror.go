@@ -14,6 +14,9 @@ import (
 // and without TLS, and repeats what all tries said. Every other error is returned
 // as it is.
 func Connect(err error) error {
+	if pooler := Pooler(err); pooler != nil {
+		return pooler
+	}
 	e, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok || e.Unwrap() == nil {
 		return err
@@ -29,6 +32,17 @@ func Connect(err error) error {
 		}
 	}
 	return &connectError{strings.Join(causes, "; "), e}
+}
+
+// Pooler returns an error that says that a connection pooler, such as PgBouncer,
+// refused the settings of a session, or nil if err is about something else. Ken
+// relies on these settings, so a pooler that leaves them out is of no use.
+func Pooler(err error) error {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || !strings.HasPrefix(e.Message, "unsupported startup parameter") {
+		return nil
+	}
+	return &connectError{"a connection pooler such as PgBouncer answers, and does not pass settings on (" + e.Message + "); name the PostgreSQL server itself", err}
 }
 
 type connectError struct {

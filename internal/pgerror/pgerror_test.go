@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"ken/internal/pgerror"
 )
@@ -31,5 +32,36 @@ func TestConnect(t *testing.T) {
 	}
 	if other := errors.New("other"); pgerror.Connect(other) != other || pgerror.Connect(nil) != nil {
 		t.Error("Connect changes an error that is none of a connection")
+	}
+}
+
+// TestPooler: that a pooler answers instead of the server is said, with what to do.
+func TestPooler(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := pgproto3.NewBackend(c, c)
+			if _, err := b.ReceiveStartupMessage(); err == nil {
+				b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: lock_timeout"})
+				_ = b.Flush()
+			}
+			c.Close()
+		}
+	}()
+	_, err = pgconn.Connect(t.Context(), "postgres://ada:hunter2@"+l.Addr().String()+"/x?sslmode=disable")
+	got := pgerror.Connect(err)
+	if text := got.Error(); !strings.Contains(text, "PgBouncer") || !strings.Contains(text, "lock_timeout") || !strings.Contains(text, "name the PostgreSQL server itself") || strings.Contains(text, "hunter2") {
+		t.Errorf("Connect = %q, want that a pooler answers", text)
+	}
+	if pgerror.Pooler(errors.New("other")) != nil {
+		t.Error("Pooler takes any error for a pooler's")
 	}
 }

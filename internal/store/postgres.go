@@ -267,6 +267,8 @@ func postgresError(err error) error {
 	switch {
 	case err == nil || hasKind(err):
 		return err
+	case pgerror.Pooler(err) != nil:
+		return cause(ErrUnavailable, nil, pgerror.Pooler(err).Error())
 	case errors.As(err, &e):
 		return serverError(e)
 	case errors.As(err, &connecting):

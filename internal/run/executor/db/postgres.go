@@ -123,6 +123,9 @@ func permitted(network, to string, _ syscall.RawConn) error {
 
 // withoutAddress leaves out of an error how the session was opened.
 func withoutAddress(err error) error {
+	if pooler := pgerror.Pooler(err); pooler != nil {
+		return pooler
+	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return errors.New(e.Message)
 	}
@@ -145,7 +148,8 @@ func (p *postgres) begin(ctx context.Context, write bool) error {
 		return err
 	}
 	rows, err := p.texts(ctx, `SELECT coalesce(string_agg(rolname, ', '), ''),
-			CASE WHEN pg_catalog.current_setting('max_prepared_transactions') <> '0' THEN pg_catalog.pg_export_snapshot() END
+			CASE WHEN pg_catalog.current_setting('max_prepared_transactions') <> '0' THEN pg_catalog.pg_export_snapshot() END,
+			pg_catalog.current_setting('default_transaction_read_only')
 		FROM pg_catalog.pg_roles
 		WHERE (rolsuper OR rolname IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')) AND pg_catalog.pg_has_role(session_user, oid, 'MEMBER')`)
 	if err != nil {
@@ -156,6 +160,9 @@ func (p *postgres) begin(ctx context.Context, write bool) error {
 	}
 	if write {
 		return nil
+	}
+	if rows[0][2] != "on" { // a pooler that was told to leave out what it does not know
+		return errors.New("the server has not taken the setting default_transaction_read_only; name the PostgreSQL server itself instead of a connection pooler")
 	}
 	return p.oneSession(ctx)
 }
@@ -196,6 +203,14 @@ func (p *postgres) rights(ctx context.Context) ([]string, error) {
 	}
 	if rows[0][0] == "true" {
 		out = append(out, "The user may create replication slots, which stay after a call (REPLICATION).")
+	}
+	rows, err = p.texts(ctx, `SELECT (pg_catalog.current_setting('wal_level') = 'logical' AND EXISTS (SELECT FROM pg_catalog.pg_proc AS f
+		WHERE f.proname = 'pg_logical_emit_message' AND f.pronamespace = 'pg_catalog'::regnamespace AND pg_catalog.has_function_privilege(session_user, f.oid, 'EXECUTE')))::text`)
+	if err != nil {
+		return nil, p.told(err)
+	}
+	if rows[0][0] == "true" {
+		out = append(out, "The user may send messages to those who follow the logical replication of the server, also in a call that only reads (pg_logical_emit_message).")
 	}
 	rows, err = p.texts(ctx, `SELECT count(*)::text FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
