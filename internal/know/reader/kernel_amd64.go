@@ -14,13 +14,16 @@ func class() *kernels {
 		return nil
 	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512VNNI:
 		return vnni
+	case x.HasAVXVNNI:
+		return avxVNNI
 	}
 	return avx2
 }
 
 var (
-	vnni = &kernels{"vnni", 64, unsignedBytes, tileVNNI, &tallTiles{32, tile8VNNI, tile12VNNI}, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
-	avx2 = &kernels{"avx2", 8, words, tileAVX2, nil, mostAVX2, wordsAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
+	vnni    = &kernels{"vnni", 64, unsignedBytes, tileVNNI, &tallTiles{32, tile8VNNI, tile12VNNI}, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
+	avxVNNI = &kernels{"avx-vnni", 16, unsignedBytes, tileAVXVNNI, nil, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
+	avx2    = &kernels{"avx2", 8, words, tileAVX2, nil, mostAVX2, wordsAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
 )
 
 //go:noescape
@@ -31,6 +34,9 @@ func tile8VNNI(t *tile)
 
 //go:noescape
 func tile12VNNI(t *tile)
+
+//go:noescape
+func tileAVXVNNI(t *tile)
 
 //go:noescape
 func tileAVX2(t *tile)

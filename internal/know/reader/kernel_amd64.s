@@ -253,6 +253,89 @@ tile8Step:
 	VZEROUPPER
 	RET
 
+// VPDPBUSD in its form without AVX-512, which the assembler does not know: the
+// bytes of Y10 with those of Y8 or of Y9 are added to Y0 to Y7, by the last byte.
+#define DOT8(last) BYTE $0xC4; BYTE $0xC2; BYTE $0x2D; BYTE $0x50; BYTE $last
+
+// One token of a step: four inputs of it with 16 outputs.
+#define DOTS16(x, a, b) \
+	VPBROADCASTD (x)(BX*1), Y10 \
+	DOT8(a)                     \
+	DOT8(b)
+
+// Eight outputs of one token: (acc - excess) * scale * xScale + bias.
+#define RESULT8(a, excess, scale, bias, xs, y) \
+	VPSUBD       excess, a, a \
+	VCVTDQ2PS    a, a         \
+	VMULPS       scale, a, a  \
+	VBROADCASTSS xs, Y10      \
+	VMULPS       Y10, a, a    \
+	VADDPS       bias, a, a   \
+	VMOVUPS      a, y
+
+// func tileAVXVNNI(t *tile)
+//
+// Four tokens, 16 outputs. Activations are bytes from 1 to 255. While it
+// computes, the weights of the next outputs are fetched.
+TEXT ·tileAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), DX
+	MOVQ TILE_X(DX), R8
+	MOVQ TILE_XSTEP(DX), AX
+	LEAQ (R8)(AX*1), R9
+	LEAQ (R9)(AX*1), R10
+	LEAQ (R10)(AX*1), R11
+	MOVQ TILE_W(DX), SI
+	MOVQ TILE_WSTEP(DX), AX
+	MOVQ TILE_STEPS(DX), CX
+	XORQ BX, BX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+
+avxvnniStep:
+	VMOVDQU (SI), Y8
+	VMOVDQU 32(SI), Y9
+	PREFETCHT0 (SI)(AX*1)
+	DOTS16(R8, 0xC0, 0xC9)
+	DOTS16(R9, 0xD0, 0xD9)
+	DOTS16(R10, 0xE0, 0xE9)
+	DOTS16(R11, 0xF0, 0xF9)
+	ADDQ $64, SI
+	ADDQ $4, BX
+	DECQ CX
+	JNZ  avxvnniStep
+
+	MOVQ TILE_EXCESS(DX), R8
+	VMOVDQU (R8), Y8
+	VMOVDQU 32(R8), Y9
+	MOVQ TILE_SCALE(DX), R8
+	VMOVUPS (R8), Y11
+	VMOVUPS 32(R8), Y12
+	MOVQ TILE_BIAS(DX), R8
+	VMOVUPS (R8), Y13
+	VMOVUPS 32(R8), Y14
+	MOVQ TILE_XSCALE(DX), SI
+	MOVQ TILE_Y(DX), DI
+	MOVQ TILE_YSTEP(DX), AX
+	LEAQ (DI)(AX*1), R11
+	LEAQ (R11)(AX*1), R12
+	LEAQ (R12)(AX*1), R13
+	RESULT8(Y0, Y8, Y11, Y13, 0(SI), (DI))
+	RESULT8(Y1, Y9, Y12, Y14, 0(SI), 32(DI))
+	RESULT8(Y2, Y8, Y11, Y13, 4(SI), (R11))
+	RESULT8(Y3, Y9, Y12, Y14, 4(SI), 32(R11))
+	RESULT8(Y4, Y8, Y11, Y13, 8(SI), (R12))
+	RESULT8(Y5, Y9, Y12, Y14, 8(SI), 32(R12))
+	RESULT8(Y6, Y8, Y11, Y13, 12(SI), (R13))
+	RESULT8(Y7, Y9, Y12, Y14, 12(SI), 32(R13))
+	VZEROUPPER
+	RET
+
 // One token of a step: four inputs of it with eight outputs. A sum has two
 // parts, side by side.
 #define DOTS2(x, a, b) \

@@ -1,12 +1,20 @@
 package reader
 
+import "golang.org/x/sys/cpu"
+
 // every returns all kernels that this processor can run.
-func every() []*kernels {
+func every() (all []*kernels) {
 	switch class() {
 	case vnni:
-		return []*kernels{vnni, avx2}
+		all = append(all, vnni)
+		fallthrough
+	case avxVNNI:
+		if cpu.X86.HasAVXVNNI {
+			all = append(all, avxVNNI)
+		}
+		fallthrough
 	case avx2:
-		return []*kernels{avx2}
+		all = append(all, avx2)
 	}
-	return nil
+	return all
 }
