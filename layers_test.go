@@ -172,6 +172,7 @@ var layers = []layer{
 	{"internal/cli/evalreport", "internal/cli/output internal/find/eval internal/find/checkup"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
+	{"internal/cli/adding", words + "internal/add internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},
 	{"internal/cli", all},

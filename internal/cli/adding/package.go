@@ -1,4 +1,4 @@
-package cli
+package adding
 
 import (
 	"context"
@@ -10,9 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/add"
-	"ken/internal/app"
 	"ken/internal/cli/output"
-	"ken/internal/govern/extensions"
 )
 
 // isPackage reports whether an argument of ken add names a package: a repository,
@@ -50,8 +48,8 @@ type packageAdded struct {
 }
 
 // extension adds an extension package.
-func (c *addCommand) extension(ctx context.Context, a *app.App) (err error) {
-	p, err := add.ReadPackage(ctx, a.AddPlaces(), c.request.From, a.AddTools())
+func (c *addCommand) extension(ctx context.Context, a App) (err error) {
+	p, err := add.ReadPackage(ctx, a.Places, c.request.From, a.Tools)
 	if err != nil {
 		return err
 	}
@@ -59,48 +57,50 @@ func (c *addCommand) extension(ctx context.Context, a *app.App) (err error) {
 	if err := notElsewhere(ctx, a, p); err != nil {
 		return err
 	}
-	if !c.json {
+	if !*c.JSON {
 		c.printPackage(p)
 	}
 	if c.dry {
-		if c.json {
-			return c.printJSON(packageOf(p))
+		if *c.JSON {
+			return c.PrintJSON(packageOf(p))
 		}
-		c.out.Linef("Nothing was changed.")
+		c.Out.Linef("Nothing was changed.")
 		return nil
 	}
 	if len(p.Steps) > 0 {
 		if ok, err := c.install(ctx, p); err != nil || !ok {
 			return err
 		}
-		if !c.json { // what it is now is what will be accepted
+		if !*c.JSON { // what it is now is what will be accepted
 			c.printPackage(p)
 		}
 	}
-	if ok, err := c.agree(ctx, c.yes, "Add it, and switch it on?"); err != nil || !ok {
+	if ok, err := c.Agree(ctx, c.yes, "Add it, and switch it on?"); err != nil || !ok {
 		return err
 	}
 	notes := map[string]string{"from": p.From, "commit": p.Commit, "folder": p.Folder()}
-	if err := a.RecordAdded(ctx, "add", "extension", p.ID, p.SHA256, notes); err != nil {
+	if err := a.Record(ctx, "add", "extension", p.ID, p.SHA256, notes); err != nil {
 		return fmt.Errorf("add package %s: not added, because the audit log could not be written: %w", p.ID, err)
 	}
 	if err := p.Add(); err != nil {
 		return err
 	}
-	x, err := c.enableAdded(ctx, p)
+	x, err := c.Enable(ctx, p)
 	if err != nil {
 		return err
 	}
-	if c.json {
+	if *c.JSON {
 		done := packageOf(p)
 		done.Added, done.Enabled = true, true
-		return c.printJSON(done)
+		return c.PrintJSON(done)
 	}
-	c.out.Linef("%s %s, and %s is on", c.out.Style(output.Green, "added:"), output.Line(p.Folder()), output.Line(p.ID))
-	(&extensionCommand{c.environment}).printUnavailable(x)
+	c.Out.Linef("%s %s, and %s is on", c.Out.Style(output.Green, "added:"), output.Line(p.Folder()), output.Line(p.ID))
+	for _, u := range x.Unavailable {
+		c.Out.Linef("%s  %s: %s", c.Out.Style(output.Yellow, fmt.Sprintf("%-14s", "unavailable")), output.Line(string(u.ID)), output.Line(u.Why))
+	}
 	for _, action := range x.Manifest.Actions {
 		if action.Kind == capability.KindCommand {
-			c.out.Linef("next: ken run '/%s'", output.Line(action.Name))
+			c.Out.Linef("next: ken run '/%s'", output.Line(action.Name))
 			break
 		}
 	}
@@ -114,7 +114,7 @@ func packageOf(p *add.Package) packageAdded {
 }
 
 // notElsewhere returns an error if another folder has a package of the same id.
-func notElsewhere(ctx context.Context, a *app.App, p *add.Package) error {
+func notElsewhere(ctx context.Context, a App, p *add.Package) error {
 	list, err := a.Extensions.List(ctx)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func stepText(s add.Step) string {
 // the package again.
 func (c *addCommand) install(ctx context.Context, p *add.Package) (bool, error) {
 	for i, s := range p.Steps {
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Run step %d in the sandbox: %s?", i+1, stepText(s))); err != nil || !ok {
+		if ok, err := c.Agree(ctx, c.yes, fmt.Sprintf("Run step %d in the sandbox: %s?", i+1, stepText(s))); err != nil || !ok {
 			return false, err
 		}
 		if err := p.RunStep(ctx, s); err != nil {
@@ -179,59 +179,9 @@ func (c *addCommand) install(ctx context.Context, p *add.Package) (bool, error) 
 				Fix: "a step has no network but the hosts that it names, and writes to the package alone; correct install/plan.yaml",
 			}
 		}
-		if !c.json {
-			c.out.Linef("%s step %d", c.out.Style(output.Green, "done:"), i+1)
+		if !*c.JSON {
+			c.Out.Linef("%s step %d", c.Out.Style(output.Green, "done:"), i+1)
 		}
 	}
 	return true, p.Load(ctx)
-}
-
-// enableAdded switches a package on that was just added, if it is the one that was
-// shown.
-func (c *addCommand) enableAdded(ctx context.Context, p *add.Package) (extensions.Extension, error) {
-	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile})
-	if err != nil {
-		return extensions.Extension{}, err
-	}
-	x, err := a.Extensions.Find(ctx, p.ID, p.Folder())
-	if err == nil && !p.Same(x.Manifest) {
-		err = &capability.Error{
-			Kind: capability.Conflict, Op: "enable extension", Target: p.ID, Err: errors.New("it is not what was shown"),
-			Fix: "look at it with ken extension review " + p.ID,
-		}
-	}
-	if err == nil {
-		err = a.Extensions.Enable(ctx, a.Principal, x, "added with ken add")
-	}
-	return x, errors.Join(err, a.Close())
-}
-
-// removePackage removes an extension package that was added.
-func (c *environment) removePackage(ctx context.Context, a *app.App, id string) error {
-	folder, ok := add.FindPackage(a.AddPlaces(), id)
-	if !ok {
-		return add.NotAdded(id)
-	}
-	secrets := secretsBelow(a, folder)
-	if _, err := a.Extensions.Disable(ctx, a.Principal, id, folder, "removed with ken remove"); err != nil && capability.KindOf(err) != capability.NotFound {
-		return err
-	}
-	work, err := add.RemovePackage(a.AddPlaces(), id)
-	if err != nil {
-		return err
-	}
-	if err := a.RecordAdded(ctx, "remove", "extension", id, "", map[string]string{"folder": folder}); err != nil {
-		return fmt.Errorf("remove package %s: removed, but the audit log could not be written: %w", id, err)
-	}
-	if c.json {
-		return c.printJSON(map[string]any{"removed": id, "kind": "package", "folder": folder, "work": work, "secrets": listOf(secrets)})
-	}
-	c.out.Linef("%s is removed", output.Line(id))
-	if work != "" {
-		c.out.Linef("what its programs wrote stays: %s", output.Line(work))
-	}
-	for _, s := range secrets {
-		c.out.Linef("the secret %s stays; ken secret rm %s removes it", output.Line(s), output.Line(s))
-	}
-	return nil
 }
