@@ -28,6 +28,14 @@ await story(async ({ page }) => {
     check(Math.abs(box.y + box.height - 844) < 1, view + ": the bar ends at " + (box.y + box.height));
   }
 
+  // On a small phone the button that stops a turn is inside its form.
+  await visit(page, chat);
+  await page.setViewportSize({ width: 360, height: 740 });
+  const stop = await page.getByRole("button", { name: "Stop" }).boundingBox();
+  const form = await page.getByRole("form", { name: "Message" }).boundingBox();
+  check(stop.x + stop.width <= form.x + form.width, `the stop button ends at ${stop.x + stop.width}, and its form at ${form.x + form.width}`);
+  await page.setViewportSize({ width: 390, height: 844 });
+
   check(found.length === 0, "too small to be touched:\n" + found.join("\n"));
 
   // The other views are one touch away.

@@ -19,8 +19,10 @@ await story(async ({ page, expectErrors }) => {
   await page.getByRole("status").getByText(want).first().waitFor();
   await visit(page, "/settings/about");
   await page.getByText(String(found.total), { exact: true }).first().waitFor();
-  await visit(page, "/catalog?tab=graph");
-  await page.getByRole("region", { name: "Graph" }).getByText(want).waitFor();
+  for (const address of ["/catalog?tab=graph", "/catalog/graph"]) { // the second is what people type
+    await visit(page, address);
+    await page.getByRole("region", { name: "Graph" }).getByText(want).waitFor();
+  }
 
   // What is in quarantine: its text is named, what was noticed reads well, and the
   // doctor's command is whole.

@@ -1,1 +1,0 @@
-import{f as e}from"./index-sELo7S15.js";import"./format-D55GzGq1.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
