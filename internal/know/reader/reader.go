@@ -5,9 +5,8 @@
 // The weights are whole numbers from -127 to 127 with one scale per row. The
 // activations of a linear layer are quantised for each token. Its products are
 // added up by assembly for the processor at hand: AVX-512 VNNI, AVX-VNNI, AVX2 or
-// NEON.
-// There is no version for other processors; [Supported] reports that, and the
-// caller goes on with the model of package embed.
+// NEON. There is no version for other processors; [Supported] reports that, and
+// the caller goes on with the model of package embed.
 package reader
 
 import (
