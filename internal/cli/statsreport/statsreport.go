@@ -14,7 +14,7 @@ import (
 
 // Print prints a report about the time since.
 func Print(p *output.Printer, r door.Report, since time.Duration) {
-	p.Linef("%s", p.Style(output.Bold, fmt.Sprintf("The last %v", since)))
+	p.Linef("%s", p.Style(output.Bold, "The last "+span(since)))
 	m := r.Metrics
 	if m.Requests == 0 {
 		p.Linef("Nothing was recorded; messages of a session are: ken discover --session NAME \"…\"")
@@ -24,7 +24,11 @@ func Print(p *output.Printer, r door.Report, since time.Duration) {
 		p.Linef("tokens selected: %.0f per message, %.0f of them for cards %s", m.TokensMean, m.CardTokensMean,
 			p.Style(output.Dim, "(counted when chosen, even if no model was reached)"))
 		us := func(n int64) string { return output.Duration(time.Duration(n) * time.Microsecond) }
-		p.Linef("time: half within %s, 95%% within %s, at most %s", us(m.P50US), us(m.P95US), us(m.MaxUS))
+		line := fmt.Sprintf("time: half within %s, 95%% within %s, at most %s", us(m.P50US), us(m.P95US), us(m.MaxUS))
+		if m.OverTarget > 0 {
+			line += fmt.Sprintf("; %d of them over the target of %s", m.OverTarget, us(m.TargetUS))
+		}
+		p.Linef("%s", line)
 		if m.Selections > 0 {
 			p.Linef("used when chosen: %d of %d (%.0f%%); sent and not used: %d of %d", m.SelectedUsed, m.Selections, 100*m.Accuracy, m.Wasted, m.Shown)
 		}
@@ -60,4 +64,17 @@ func Print(p *output.Printer, r door.Report, since time.Duration) {
 	if r.Log.Error != "" {
 		p.Linef("%s", p.Style(output.Yellow, output.Line("the log: "+r.Log.Error)))
 	}
+}
+
+// span returns a period as people write it: 48 h, or 90 min.
+func span(d time.Duration) string {
+	switch {
+	case d >= 72*time.Hour && d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return d.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -193,7 +194,11 @@ func (s *server) background(ctx context.Context) {
 		if err == nil || ctx.Err() != nil || capability.KindOf(err) == capability.Invalid || s.broken != nil {
 			return
 		}
-		s.g.cfg.Log.Warn("an MCP server cannot be listed", "server", s.def.Name, "try", try+1, "error", err)
+		level := slog.LevelDebug // further tries mostly say the same
+		if try == 0 {
+			level = slog.LevelWarn
+		}
+		s.g.cfg.Log.Log(ctx, level, "an MCP server cannot be listed", "server", s.def.Name, "try", try+1, "error", err)
 		if !wait(ctx, s.g.ctx, s.pause()) {
 			return
 		}
