@@ -88,6 +88,8 @@ func NewAdd(cfg Config) *cobra.Command {
 				run, c.request.From = c.extension, given[0]
 			case isDocument(given[0]):
 				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: before it to add an API", given[0]))
+			case strings.HasPrefix(given[0], "npm:"), strings.HasPrefix(given[0], "https://"), strings.HasPrefix(given[0], "http://"):
+				return c.Usage(fmt.Errorf("ken add does not add MCP servers yet; write %s into mcp.json in Ken's folder, under mcpServers, or write openapi: before the address of an API", serverLine(given[0])))
 			default:
 				return c.Usage(fmt.Errorf("%q is neither openapi: with an address or file, nor a folder or archive that is there, nor git: with an address", given[0]))
 			}
@@ -99,6 +101,14 @@ func NewAdd(cfg Config) *cobra.Command {
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "only show what would be added")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "add it without asking; required without a terminal")
 	return cmd
+}
+
+// serverLine returns the definition of an MCP server, as mcp.json has it.
+func serverLine(given string) string {
+	if name, ok := strings.CutPrefix(given, "npm:"); ok {
+		return fmt.Sprintf(`"NAME": {"command": "npx", "args": ["-y", %q]}`, name)
+	}
+	return fmt.Sprintf(`"NAME": {"url": %q}`, given)
 }
 
 // NewRemove returns ken remove.
