@@ -8,12 +8,14 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
 
 // A keySet holds the keys that an issuer signs with. It is fetched if no known
-// key verifies a token. If many requests need it at once, one fetches it and
+// key verifies a token, and every hour, so that a key that the issuer has
+// withdrawn ends. If the issuer is away then, the known keys hold. If many requests need it at once, one fetches it and
 // the others wait. An attempt is cleared before its waiters continue, so a
 // request after a failure starts a new one. (The key set of go-oidc releases
 // the waiters first: for a moment it returns the old failure although the
@@ -24,8 +26,14 @@ type keySet struct {
 
 	mu     sync.Mutex
 	known  []jose.JSONWebKey
+	again  time.Time   // when they are fetched again
 	asking *keyRequest // nil: no fetch is running
 }
+
+const (
+	keysLife  = time.Hour
+	keysRetry = time.Minute // after a failure
+)
 
 // A keyRequest is one attempt to read the keys. keys and err are set when done
 // is closed.
@@ -43,13 +51,17 @@ func (s *keySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 		return nil, fmt.Errorf("read the token: %w", err)
 	}
 	s.mu.Lock()
-	known := s.known
+	known, old := s.known, !time.Now().Before(s.again)
 	s.mu.Unlock()
-	if payload, ok := verifyWith(known, signed); ok {
+	payload, ok := verifyWith(known, signed)
+	if ok && !old {
 		return payload, nil
 	}
 	fresh, err := s.fresh(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ok:
+		return payload, nil
+	case err != nil:
 		return nil, &downError{err}
 	}
 	if payload, ok := verifyWith(fresh, signed); ok {
@@ -108,7 +120,9 @@ func (s *keySet) attempt(r *keyRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.err == nil {
-		s.known = r.keys
+		s.known, s.again = r.keys, time.Now().Add(keysLife)
+	} else if !time.Now().Before(s.again) {
+		s.again = time.Now().Add(keysRetry)
 	}
 	s.asking = nil
 	close(r.done)
@@ -139,8 +153,9 @@ func (s *keySet) read() ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// parseKeys reads a JSON Web Key Set. Keys of an unknown kind or algorithm are
-// ignored, as RFC 7517 requires (sections 4.4 and 5).
+// parseKeys reads a JSON Web Key Set. Keys of an unknown kind or algorithm, and
+// those for another use than signatures, are ignored, as RFC 7517 requires
+// (sections 4.2, 4.4 and 5).
 func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -156,11 +171,12 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	for _, raw := range set.Keys {
 		var about struct {
 			Alg string `json:"alg"`
+			Use string `json:"use"`
 		}
 		if err := json.Unmarshal(raw, &about); err != nil {
 			return nil, err
 		}
-		if !usable[about.Alg] {
+		if !usable[about.Alg] || about.Use != "" && about.Use != "sig" {
 			continue
 		}
 		var key jose.JSONWebKey

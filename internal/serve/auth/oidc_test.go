@@ -755,6 +755,41 @@ func TestKeysAfterAFailure(t *testing.T) {
 	}
 }
 
+// TestWithdrawnKeyEnds: a key that the issuer no longer lists counts for an hour at
+// most. While the issuer is away, what it said before holds.
+func TestWithdrawnKeyEnds(t *testing.T) {
+	i := newTestIssuer(t)
+	keys := &keySet{client: http.DefaultClient, url: i.URL + "/keys"}
+	jwt := i.sign("RS256", i.about(), nil)
+	check := func(when string, want bool) {
+		t.Helper()
+		if _, err := keys.VerifySignature(t.Context(), jwt); (err == nil) != want {
+			t.Errorf("%s: VerifySignature = %v, want it accepted: %v", when, err, want)
+		}
+	}
+	hourLater := func() { keys.again = time.Now() }
+	check("at first", true)
+	i.mu.Lock()
+	i.kid = "r2"
+	i.mu.Unlock()
+	check("withdrawn just now", true)
+	if n := i.keysRead.Load(); n != 1 {
+		t.Errorf("the keys were read %d times, want once", n)
+	}
+	i.keysDown.Store(true)
+	hourLater()
+	check("an hour later, and the issuer is away", true)
+	check("a moment later", true)
+	read := i.keysRead.Load()
+	check("again", true)
+	if n := i.keysRead.Load(); n != read {
+		t.Error("an issuer that is away is asked for every token")
+	}
+	i.keysDown.Store(false)
+	hourLater()
+	check("when it is back", false)
+}
+
 // TestUnknownKeysAreLeftOut: an unusable key does not hide the others.
 func TestUnknownKeysAreLeftOut(t *testing.T) {
 	good := `{"kty":"RSA","kid":"r","n":"sXchTQ","e":"AQAB"}`
@@ -766,6 +801,7 @@ func TestUnknownKeysAreLeftOut(t *testing.T) {
 		"one":               {`{"keys":[` + good + `]}`, 1, true},
 		"another algorithm": {`{"keys":[{"kty":"EC","crv":"secp256k1","alg":"ES256K","x":"AA","y":"AA"},` + good + `]}`, 1, true},
 		"another kind":      {`{"keys":[{"kty":"LWE","kid":"q"},` + good + `]}`, 1, true},
+		"for encryption":    {`{"keys":[{"kty":"RSA","kid":"x","use":"enc","n":"sXchTQ","e":"AQAB"},` + good + `]}`, 1, true},
 		"none":              {`{"keys":[]}`, 0, true},
 		"no JSON":           {`<html>`, 0, false},
 		"a broken key":      {`{"keys":[{"kty":"RSA","n":5}]}`, 0, false},
