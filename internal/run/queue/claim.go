@@ -217,6 +217,64 @@ func (q *Stored) due(ctx context.Context, old Job, now time.Time) error {
 // keptRuns is how many runs of one schedule can be looked up.
 const keptRuns = 100
 
+// longestRetry is the longest wait before an attempt that a worker makes again.
+const longestRetry = 5 * time.Minute
+
+// Realign corrects times from a clock that was ahead.
+func (q *Stored) Realign(ctx context.Context) (int, error) {
+	now := q.moment()
+	count := 0
+	var errs []error
+	for item, err := range q.store.Scan(ctx, duePrefix, store.Range{}) {
+		if err != nil {
+			return count, err
+		}
+		if at, ok := dueTime(item.Key); ok && !at.After(now) {
+			continue
+		}
+		m, err := readMark(item)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		old, err := q.Get(ctx, m.ID)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		latest, err := latestDue(&old, now)
+		if err != nil || latest.IsZero() || old.State != Scheduled || !old.At.After(latest) {
+			errs = append(errs, err)
+			continue
+		}
+		j := old
+		j.At = latest
+		switch err := q.change(ctx, &old, &j); {
+		case err == nil:
+			count++
+		case !errors.Is(err, store.ErrConflict): // somebody else did
+			errs = append(errs, err)
+		}
+	}
+	return count, errors.Join(errs...)
+}
+
+// latestDue returns how late a scheduled job can be due if the clock is right, or
+// the zero time for one whose time a person chose.
+func latestDue(j *Job, now time.Time) (time.Time, error) {
+	switch {
+	case j.Schedule != "" && j.Last != "":
+		plan, err := ParseSchedule(j.Schedule)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return plan.Next(now, now).UTC().Truncate(time.Microsecond), nil
+	case j.Schedule == "" && !j.Started.IsZero():
+		return now.Add(longestRetry), nil
+	}
+	return time.Time{}, nil
+}
+
 // NextDue returns the time of the first scheduled job.
 func (q *Stored) NextDue(ctx context.Context) (time.Time, bool, error) {
 	for item, err := range q.store.Scan(ctx, duePrefix, store.Range{Limit: 1}) {

@@ -229,6 +229,10 @@ type Queue interface {
 	Resume(ctx context.Context, j Job) error
 	// Recover queues the jobs again whose workers have died, and returns them.
 	Recover(ctx context.Context, dead func(process string) bool) ([]Job, error)
+	// Realign brings the times of scheduled jobs nearer that were set while the
+	// clock was ahead, and returns how many: else they would wait until it is that
+	// late. A time that a person chose stays.
+	Realign(ctx context.Context) (int, error)
 	// Watch sends signals until ctx ends, and then closes the channel. Cancels
 	// from before the call are sent too.
 	Watch(ctx context.Context) (<-chan Signal, error)

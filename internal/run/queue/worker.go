@@ -209,6 +209,8 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 	defer answers.Stop()
 	w.recover(ctx)
 	w.resume(ctx)
+	w.realign(ctx)
+	seen := time.Now()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -229,6 +231,11 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 		case <-due:
 		case <-look.C:
 			w.recover(ctx)
+			now := time.Now()
+			if setBack(seen, now) {
+				w.realign(ctx)
+			}
+			seen = now
 		case <-answers.C:
 			w.resume(ctx)
 		}
@@ -281,6 +288,22 @@ func (w *Worker) recover(ctx context.Context) {
 	}
 	for _, j := range jobs {
 		w.cfg.Log.Info("a job's worker died; it is looked at again", "job", j.ID, "target", string(j.Call.Target))
+	}
+}
+
+// setBack reports whether the clock was set back between two readings, by more than
+// clocks are corrected all the time.
+func setBack(before, after time.Time) bool {
+	return after.Round(0).Sub(before.Round(0)) < after.Sub(before)-10*time.Second
+}
+
+func (w *Worker) realign(ctx context.Context) {
+	n, err := w.cfg.Queue.Realign(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.cfg.Log.Warn("the times of scheduled jobs cannot be looked at", "error", err)
+	}
+	if n > 0 {
+		w.cfg.Log.Info("scheduled jobs are due earlier: their times were set while the clock was ahead", "jobs", n)
 	}
 }
 
@@ -455,7 +478,7 @@ func (w *Worker) again(j Job, o Outcome, safe bool) Outcome {
 		o.Why += " (not retried: a second call might have its effect twice)"
 		return o
 	}
-	wait := min(time.Second<<min(j.Attempt, 10), 5*time.Minute)
+	wait := min(time.Second<<min(j.Attempt, 10), longestRetry)
 	return Outcome{State: Scheduled, At: time.Now().Add(wait), Next: true, Kind: o.Kind, Why: fmt.Sprintf("attempt %d failed: %s", j.Attempt+1, o.Why)}
 }
 
