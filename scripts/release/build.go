@@ -47,7 +47,7 @@ func makeRelease(ctx context.Context, o options) (err error) {
 		return err
 	}
 	for _, p := range r.platforms {
-		if err := r.build(p); err != nil {
+		if r.binaries[p], err = r.build(p); err != nil {
 			return fmt.Errorf("build for %s: %w", p, err)
 		}
 	}
@@ -148,18 +148,17 @@ func (r *release) export() error {
 	return err
 }
 
-// build compiles Ken for a platform.
-func (r *release) build(p platform) error {
+// build compiles Ken for a platform and returns the binary.
+func (r *release) build(p platform) (string, error) {
 	dir := filepath.Join(r.work, "bin", p.os+"_"+p.arch)
 	program := filepath.Join(dir, p.program())
 	r.say("build %s", p)
 	set := " -X " + r.module + "/internal/app."
 	ldflags := "-s -w -buildid=" + set + "releaseVersion=" + r.version + set + "releaseCommit=" + r.commit + set + "releaseDate=" + r.date.Format(time.RFC3339)
 	if _, err := r.outputEnv(r.source, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", program, "./cmd/ken"); err != nil {
-		return err
+		return "", err
 	}
-	r.binaries[p] = program
-	return nil
+	return program, nil
 }
 
 // tool builds a program of scripts/release/tools, a module of its own, for this
@@ -177,12 +176,14 @@ func (r *release) tool(name, pkg string) (string, error) {
 // are the same on every platform.
 func (r *release) host() (string, error) {
 	here := platform{runtime.GOOS, runtime.GOARCH}
-	if _, ok := r.binaries[here]; !ok {
-		if err := r.build(here); err != nil {
-			return "", fmt.Errorf("build for this machine: %w", err)
-		}
+	if program, ok := r.binaries[here]; ok {
+		return program, nil
 	}
-	return r.binaries[here], nil
+	program, err := r.build(here)
+	if err != nil {
+		return "", fmt.Errorf("build for this machine: %w", err)
+	}
+	return program, nil
 }
 
 func (r *release) output(dir, name string, args ...string) (string, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -10,6 +11,10 @@ import (
 func (r *release) formula() error {
 	if r.url == "" {
 		r.say("formula: left out, because it names the address of the archives; give it with URL=https://…")
+		return nil
+	}
+	if !slices.ContainsFunc(r.platforms, func(p platform) bool { return p.os == "darwin" || p.os == "linux" }) {
+		r.say("formula: left out, because neither macOS nor Linux is built")
 		return nil
 	}
 	var b strings.Builder
