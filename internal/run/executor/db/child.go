@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"ken/capability"
+	"ken/internal/untrusted"
 )
 
 // SQLite is a library in the process that calls it. It can be interrupted only
@@ -153,7 +155,7 @@ func inChild(ctx context.Context, p plan) (capability.Result, error) {
 // childEnded says what came of a child.
 func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWords, status int, ended error) (capability.Result, error) {
 	var answer reply
-	switch err := gob.NewDecoder(&out.Buffer).Decode(&answer); {
+	switch err := gob.NewDecoder(&out.b).Decode(&answer); {
 	case err == nil && answer.Err == "":
 		return answer.Result, nil
 	case err == nil && answer.Opening:
@@ -173,7 +175,7 @@ func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWor
 	case ctx.Err() != nil:
 		return capability.Result{}, ctx.Err()
 	}
-	return capability.Result{}, fmt.Errorf("the process that ran the statement ended without an answer (%v)", ended)
+	return capability.Result{}, fmt.Errorf("the process that ran the statement ended without an answer (%v): %s", ended, untrusted.Line(said.b.String(), 200))
 }
 
 // childEnv is where SQLite puts its temporary files, and how the race detector of
@@ -188,27 +190,30 @@ func childEnv() []string {
 	return env
 }
 
-// A limitedBuffer takes an answer. One that is longer is none.
-type limitedBuffer struct{ bytes.Buffer }
+// A limitedBuffer takes an answer. One that is longer is none. The buffer is not
+// embedded, because its ReadFrom would pass the limit.
+type limitedBuffer struct{ b bytes.Buffer }
 
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > childReply {
+func (l *limitedBuffer) Write(p []byte) (int, error) {
+	if l.b.Len()+len(p) > childReply {
 		return 0, errors.New("the answer is too long")
 	}
-	return b.Buffer.Write(p)
+	return l.b.Write(p)
 }
 
 // A firstWords keeps the beginning of what a child prints when it dies.
-type firstWords struct{ bytes.Buffer }
+type firstWords struct{ b bytes.Buffer }
 
 func (t *firstWords) Write(p []byte) (int, error) {
-	t.Buffer.Write(p[:min(len(p), max(0, 4096-t.Len()))])
+	t.b.Write(p[:min(len(p), max(0, 4096-t.b.Len()))])
 	return len(p), nil
 }
 
 // outOfMemory reports whether a child died of its limit: Go says "out of memory"
-// or "cannot allocate memory", and SQLite's C library "OOM".
+// or "cannot allocate memory", or that it could not create a thread, whose stack
+// is memory too; SQLite's C library says "OOM", and the race detector its name.
 func (t *firstWords) outOfMemory() bool {
-	text := t.String()
-	return strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") || strings.Contains(text, "OOM")
+	text := t.b.String()
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "newosproc", "pthread_create failed", "OOM", "ThreadSanitizer"},
+		func(words string) bool { return strings.Contains(text, words) })
 }

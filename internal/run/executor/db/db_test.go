@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -489,6 +490,18 @@ func TestPrepareMemory(t *testing.T) {
 	}
 	if r := do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM t"}); r.Failed {
 		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// TestChildBounds: what is kept of the output of a child is bounded however it
+// is copied.
+func TestChildBounds(t *testing.T) {
+	var said firstWords
+	if _, err := io.Copy(&said, strings.NewReader(strings.Repeat("x", 10_000))); err != nil || said.b.Len() != 4096 {
+		t.Errorf("%d bytes are kept, %v", said.b.Len(), err)
+	}
+	if _, ok := any(&limitedBuffer{}).(io.ReaderFrom); ok {
+		t.Error("a limitedBuffer reads past its limit")
 	}
 }
 
