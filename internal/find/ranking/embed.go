@@ -3,6 +3,7 @@ package ranking
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"ken/capability"
@@ -51,12 +52,15 @@ func Embed(ctx context.Context, c *catalog.Catalog, e llm.Embedder) error {
 
 // TextsWithout returns what an embedder would read of the capabilities of the
 // latest snapshot of a catalog that have no vector of it.
-func TextsWithout(c *catalog.Catalog, e llm.Embedder) (texts []string) {
-	x := IndexOf(c.Snapshot())
-	for _, slot := range x.missing(e.Model()) {
-		texts = append(texts, textFor(e, x.Segment.At(slot)))
+func TextsWithout(c *catalog.Catalog, e llm.Embedder) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		x := IndexOf(c.Snapshot())
+		for _, slot := range x.missing(e.Model()) {
+			if !yield(textFor(e, x.Segment.At(slot))) {
+				return
+			}
+		}
 	}
-	return texts
 }
 
 // textFor is what an embedder reads of a capability: one that was trained on

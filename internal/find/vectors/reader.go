@@ -2,6 +2,7 @@ package vectors
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -163,18 +164,25 @@ func (r capabilityReader) Embed(ctx context.Context, texts []string) ([][]float3
 }
 
 // unread counts the texts whose vectors are neither in the program nor in the
-// file.
-func (r capabilityReader) unread(texts []string) int {
+// file, and stops once there are more than enough.
+func (r capabilityReader) unread(texts iter.Seq[string], enough int) (n int) {
 	var ask []string
-	for _, text := range texts {
-		if text != "" && starterVector(text) == nil {
-			ask = append(ask, text)
+	for text := range texts {
+		if text == "" || starterVector(text) != nil {
+			continue
+		}
+		if ask = append(ask, text); len(ask) > enough {
+			n += r.kept().Missing(ask)
+			ask = ask[:0]
+		}
+		if n > enough {
+			return n
 		}
 	}
-	if len(ask) == 0 {
-		return 0
+	if len(ask) > 0 {
+		n += r.kept().Missing(ask)
 	}
-	return r.kept().Missing(ask)
+	return n
 }
 
 // DocumentText is what the reader reads of a capability: a text of the shape

@@ -192,7 +192,7 @@ const (
 // some time. The second reader is waited for only if it has read almost all
 // capabilities before: until then the small model answers.
 func (k *Keeper) WaitBriefly(ctx context.Context) {
-	if r, ok := k.capabilities.(capabilityReader); ok && r.unread(ranking.TextsWithout(k.cfg.Catalog(), r)) > mostReadAtOnce {
+	if r, ok := k.capabilities.(capabilityReader); ok && r.unread(ranking.TextsWithout(k.cfg.Catalog(), r), mostReadAtOnce) > mostReadAtOnce {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
@@ -210,7 +210,8 @@ const mostKnown = 256
 // gives what a later one does.
 func (k *Keeper) StartKnown(ctx context.Context) {
 	if r, ok := k.capabilities.(capabilityReader); ok {
-		if texts := ranking.TextsWithout(k.cfg.Catalog(), r); len(texts) <= mostKnown && r.unread(texts) == 0 {
+		c := k.cfg.Catalog()
+		if len(c.Snapshot().Entries()) <= mostKnown && r.unread(ranking.TextsWithout(c, r), 0) == 0 {
 			k.Wait(ctx)
 			return
 		}
