@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,6 +179,90 @@ func BenchmarkMCPCall(b *testing.B) {
 	b.ReportMetric(plain/1e3, "direct-p50-ms")
 	b.ReportMetric((relayed50-plain)/1e3, "relay-p50-ms-added")
 	b.ReportMetric(relayCPU/1e3, "relay-cpu-ms")
+}
+
+// BenchmarkMCPHTTP makes the same calls and searches over HTTP: through the least
+// that could stand between, and through ken serve, in turns. It reports what a call
+// leaves behind as garbage, too, as the server counts it.
+func BenchmarkMCPHTTP(b *testing.B) {
+	many := manyTools(b)
+	arguments := func(i int) map[string]any { return map[string]any{"text": fmt.Sprint("say this again, number ", i)} }
+	cmd := exec.Command(build(b, "ken/internal/mcptest/relay"), append([]string{"-http", "127.0.0.1:0"}, many...)...)
+	relay := &peer{session: dialHTTP(b, startCommand(b, cmd)), between: []int{cmd.Process.Pid}, call: func(i int) *mcp.CallToolParams {
+		return &mcp.CallToolParams{Name: "echo", Arguments: arguments(i)}
+	}}
+	p := newPlace(b, allowAll+"mcp: {surface: bridge}\ndiscovery: {reader: fast}\nserve: {auth: off}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
+	p.prepare("mcp:many/echo")
+	url, process := p.serve()
+	session := dialHTTP(b, url)
+	call := &peer{session: session, between: []int{process.Pid}, call: func(i int) *mcp.CallToolParams {
+		return &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": arguments(i)}}
+	}}
+	find := &peer{session: session, between: []int{process.Pid}, call: func(i int) *mcp.CallToolParams {
+		return &mcp.CallToolParams{Name: "discover_capabilities", Arguments: map[string]any{"query": wishes[i%len(wishes)]}}
+	}}
+	for _, p := range []*peer{relay, call, find} {
+		p.run(b, 50) // starts what is not yet
+		p.took, p.cpu = nil, 0
+	}
+	// The server counts its own time, with that of threads that have ended.
+	var callCPU, findCPU, garbage float64
+	const cpu, bytes = "process_cpu_seconds_total", "go_memstats_alloc_bytes_total"
+	for b.Loop() {
+		relay.run(b, 100)
+		first := counters(b, url)
+		call.run(b, 100)
+		second := counters(b, url)
+		find.run(b, 100)
+		third := counters(b, url)
+		callCPU += second[cpu] - first[cpu]
+		findCPU += third[cpu] - second[cpu]
+		garbage += second[bytes] - first[bytes]
+	}
+	relayCPU, _ := relay.perCall()
+	_, call50 := call.perCall()
+	_, find50 := find.perCall()
+	calls := float64(len(call.took))
+	b.ReportMetric(callCPU*1e3/calls, "cpu-ms")
+	b.ReportMetric(callCPU*1e6/calls/relayCPU, "cpu-x-relay")
+	b.ReportMetric(relayCPU/1e3, "relay-cpu-ms")
+	b.ReportMetric(call50/1e3, "p50-ms")
+	b.ReportMetric(garbage/1e3/calls, "garbage-kB")
+	b.ReportMetric(findCPU*1e3/calls, "find-cpu-ms")
+	b.ReportMetric(find50/1e3, "find-p50-ms")
+}
+
+func dialHTTP(b *testing.B, url string) *mcp.ClientSession {
+	b.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	if err != nil {
+		b.Fatalf("connect to %s: %v", url, err)
+	}
+	b.Cleanup(func() { session.Close() })
+	return session
+}
+
+// counters reads the numbers that ken serve has without labels.
+func counters(b *testing.B, url string) map[string]float64 {
+	b.Helper()
+	res, err := http.Get(strings.TrimSuffix(url, "/mcp") + "/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			out[name] = n
+		}
+	}
+	return out
 }
 
 // wishes are what people ask for; each is searched once before it comes again.

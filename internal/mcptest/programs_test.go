@@ -63,7 +63,12 @@ func ken(tb testing.TB) string {
 // test.
 func startHTTP(tb testing.TB, program string, args ...string) (url string) {
 	tb.Helper()
-	cmd := exec.Command(program, args...)
+	return startCommand(tb, exec.Command(program, args...))
+}
+
+// startCommand is startHTTP for a command whose process the caller needs.
+func startCommand(tb testing.TB, cmd *exec.Cmd) (url string) {
+	tb.Helper()
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -78,7 +83,7 @@ func startHTTP(tb testing.TB, program string, args ...string) (url string) {
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		tb.Fatalf("%s printed no URL: %v", program, err)
+		tb.Fatalf("%s printed no URL: %v", cmd.Path, err)
 	}
 	return strings.TrimSpace(line)
 }

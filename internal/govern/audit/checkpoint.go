@@ -91,7 +91,11 @@ func slot(msg []byte) ([]byte, error) {
 	if len(msg) > slotSize {
 		return nil, fmt.Errorf("checkpoint of %d bytes is longer than its slot of %d", len(msg), slotSize)
 	}
-	return append(bytes.Clone(msg), bytes.Repeat([]byte("\n"), slotSize-len(msg))...), nil
+	out := make([]byte, slotSize)
+	for i := copy(out, msg); i < len(out); i++ {
+		out[i] = '\n'
+	}
+	return out, nil
 }
 
 // unslot takes the padding off; it must be exactly what slot adds.

@@ -31,7 +31,8 @@ const (
 	// Without it the views took a twentieth of the time of a call.
 	viewPause = 5 * time.Millisecond
 
-	viewRoom = 1024 // batches that may wait
+	viewRoom   = 1024     // batches that may wait
+	keptBuffer = 64 << 10 // a longer text leaves no buffer for the next
 )
 
 // A viewLine is a record in the seed's form, without its timestamp.
@@ -68,7 +69,9 @@ type views struct {
 	limit int64
 	queue chan []viewLine
 	done  chan struct{}
+
 	files [len(viewNames)]viewFile // of the writing goroutine
+	buf   []byte                   // and what it writes
 
 	mu   sync.Mutex
 	seen ViewHealth
@@ -160,14 +163,17 @@ func textBytes(lines []viewLine) (n int64) {
 // several processes do not mix.
 func (v *views) write(i int, lines []viewLine) {
 	vf := &v.files[i]
-	var buf []byte
+	buf := v.buf[:0]
 	var n int64
 	for _, line := range lines {
 		if line.in[i] {
-			buf = append(fmt.Appendf(buf, `{"timestamp": "%s"`, line.at), line.text...)
-			buf = append(buf, '\n')
+			buf = append(append(append(buf, `{"timestamp": "`...), line.at...), '"')
+			buf = append(append(buf, line.text...), '\n')
 			n++
 		}
+	}
+	if cap(buf) <= keptBuffer {
+		v.buf = buf
 	}
 	if n == 0 {
 		return

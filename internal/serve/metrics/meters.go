@@ -193,6 +193,11 @@ func process(r *Registry, started time.Time) {
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc)
 	})
+	r.CounterOf("go_memstats_alloc_bytes_total", "Bytes that were allocated, freed ones included.", func() float64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.TotalAlloc)
+	})
 	r.GaugeOf("process_start_time_seconds", "When the program started, since 1970.", func() float64 { return float64(started.UnixMilli()) / 1000 })
 	r.CounterOf("process_cpu_seconds_total", "Processor time that was used.", func() float64 { return cpuTime().Seconds() })
 }
