@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/pgerror internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -65,8 +65,7 @@ var layers = []layer{
 	{"internal/secret", "capability internal/wholefile"},
 	{"internal/secret/detect", ""},
 	{"internal/schema", "capability"},
-	{"internal/pgerror", ""},
-	{"internal/store", "internal/pgerror"},
+	{"internal/store", ""},
 	{"internal/backup", ""},
 	{"internal/store/storetest", "internal/store"},
 	{"web", ""},

@@ -11,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"ken/internal/pgerror"
 )
 
 // A postgres keeps the store in tables of a PostgreSQL server. All time is the
@@ -262,13 +260,13 @@ func postgresError(err error) error {
 	var network net.Error
 	var connecting *pgconn.ConnectError
 	away := func() error {
-		return cause(ErrUnavailable, pgerror.Connect(err), "look whether the server runs and can be reached at this address")
+		return cause(ErrUnavailable, ConnectError(err), "look whether the server runs and can be reached at this address")
 	}
 	switch {
 	case err == nil || hasKind(err):
 		return err
-	case pgerror.Pooler(err) != nil:
-		return cause(ErrUnavailable, nil, pgerror.Pooler(err).Error())
+	case PoolerError(err) != nil:
+		return cause(ErrUnavailable, nil, PoolerError(err).Error())
 	case errors.As(err, &e):
 		return serverError(e)
 	case errors.As(err, &connecting):

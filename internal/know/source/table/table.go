@@ -19,7 +19,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/seal"
-	"ken/internal/pgerror"
+	"ken/internal/store"
 )
 
 // Config describes a [Table]. Zero fields mean the defaults.
@@ -290,7 +290,7 @@ func (t *Table) failed(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e.Err = errors.New(t.place.scrub(pgerror.Connect(err).Error())) // the text only: the chain may hold the password
+	e.Err = errors.New(t.place.scrub(store.ConnectError(err).Error())) // the text only: the chain may hold the password
 	return e
 }
 

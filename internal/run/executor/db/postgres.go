@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"ken/internal/address"
-	"ken/internal/pgerror"
+	"ken/internal/store"
 )
 
 // A postgres is a session with a PostgreSQL server while one call runs, inside
@@ -123,13 +123,13 @@ func permitted(network, to string, _ syscall.RawConn) error {
 
 // withoutAddress leaves out of an error how the session was opened.
 func withoutAddress(err error) error {
-	if pooler := pgerror.Pooler(err); pooler != nil {
+	if pooler := store.PoolerError(err); pooler != nil {
 		return pooler
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return errors.New(e.Message)
 	}
-	return pgerror.Connect(err)
+	return store.ConnectError(err)
 }
 
 // begin begins the transaction, and refuses a user that it would not hold: one

@@ -1,5 +1,4 @@
-// Package pgerror makes errors of connections to PostgreSQL readable.
-package pgerror
+package store
 
 import (
 	"errors"
@@ -9,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Connect returns an error of the driver whose text has each cause of a failed
+// ConnectError returns an error of the driver whose text has each cause of a failed
 // connection once, on one line. The driver tries an address several times, with
 // and without TLS, and repeats what all tries said. Every other error is returned
 // as it is.
-func Connect(err error) error {
-	if pooler := Pooler(err); pooler != nil {
+func ConnectError(err error) error {
+	if pooler := PoolerError(err); pooler != nil {
 		return pooler
 	}
 	e, ok := errors.AsType[*pgconn.ConnectError](err)
@@ -31,24 +30,24 @@ func Connect(err error) error {
 			causes = append(causes, line)
 		}
 	}
-	return &connectError{strings.Join(causes, "; "), e}
+	return &shortError{strings.Join(causes, "; "), e}
 }
 
-// Pooler returns an error that says that a connection pooler, such as PgBouncer,
+// PoolerError returns an error that says that a connection pooler, such as PgBouncer,
 // refused the settings of a session, or nil if err is about something else. Ken
 // relies on these settings, so a pooler that leaves them out is of no use.
-func Pooler(err error) error {
+func PoolerError(err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || !strings.HasPrefix(e.Message, "unsupported startup parameter") {
 		return nil
 	}
-	return &connectError{"a connection pooler such as PgBouncer answers, and does not pass settings on (" + e.Message + "); name the PostgreSQL server itself", err}
+	return &shortError{"a connection pooler such as PgBouncer answers, and does not pass settings on (" + e.Message + "); name the PostgreSQL server itself", err}
 }
 
-type connectError struct {
+type shortError struct {
 	text string
 	err  error
 }
 
-func (e *connectError) Error() string { return e.text }
-func (e *connectError) Unwrap() error { return e.err }
+func (e *shortError) Error() string { return e.text }
+func (e *shortError) Unwrap() error { return e.err }

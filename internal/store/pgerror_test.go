@@ -1,4 +1,4 @@
-package pgerror_test
+package store_test
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"ken/internal/pgerror"
+	"ken/internal/store"
 )
 
-// TestConnect: a server that is away is said once, however often it was tried.
-func TestConnect(t *testing.T) {
+// TestConnectError: a server that is away is said once, however often it was tried.
+func TestConnectError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestConnect(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	_, err = pgconn.Connect(t.Context(), "postgres://ada:hunter2@"+address+"/x?sslmode=prefer")
-	got := pgerror.Connect(err)
+	got := store.ConnectError(err)
 	if text := got.Error(); strings.Count(text, "refused") != 1 || strings.Contains(text, "\n") || !strings.Contains(text, address) || strings.Contains(text, "ada") {
 		t.Errorf("Connect = %q, want the cause once and no user", text)
 	}
@@ -30,13 +30,13 @@ func TestConnect(t *testing.T) {
 	if !errors.As(got, &connecting) || !errors.Is(got, syscall.ECONNREFUSED) {
 		t.Errorf("Connect = %v, which lost its cause", got)
 	}
-	if other := errors.New("other"); pgerror.Connect(other) != other || pgerror.Connect(nil) != nil {
+	if other := errors.New("other"); store.ConnectError(other) != other || store.ConnectError(nil) != nil {
 		t.Error("Connect changes an error that is none of a connection")
 	}
 }
 
-// TestPooler: that a pooler answers instead of the server is said, with what to do.
-func TestPooler(t *testing.T) {
+// TestPoolerError: that a pooler answers instead of the server is said, with what to do.
+func TestPoolerError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,11 +57,11 @@ func TestPooler(t *testing.T) {
 		}
 	}()
 	_, err = pgconn.Connect(t.Context(), "postgres://ada:hunter2@"+l.Addr().String()+"/x?sslmode=disable")
-	got := pgerror.Connect(err)
+	got := store.ConnectError(err)
 	if text := got.Error(); !strings.Contains(text, "PgBouncer") || !strings.Contains(text, "lock_timeout") || !strings.Contains(text, "name the PostgreSQL server itself") || strings.Contains(text, "hunter2") {
 		t.Errorf("Connect = %q, want that a pooler answers", text)
 	}
-	if pgerror.Pooler(errors.New("other")) != nil {
+	if store.PoolerError(errors.New("other")) != nil {
 		t.Error("Pooler takes any error for a pooler's")
 	}
 }
