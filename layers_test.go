@@ -172,6 +172,7 @@ var layers = []layer{
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/adding", words + "internal/add internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
+	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},
 	{"internal/cli", all},
