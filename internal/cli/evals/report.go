@@ -1,5 +1,4 @@
-// Package evalreport prints the reports of ken eval.
-package evalreport
+package evals
 
 import (
 	"fmt"
@@ -11,18 +10,18 @@ import (
 	"ken/internal/find/eval"
 )
 
-// MaxProblems is how many problems are printed for people.
-const MaxProblems = 10
+// maxProblems is how many problems are printed for people.
+const maxProblems = 10
 
-// A Writer prints reports to Out, and problems to Err.
-type Writer struct {
+// A writer prints reports to Out, and problems to Err.
+type writer struct {
 	Out *output.Printer
 	Err io.Writer
 }
 
-// Report prints a report: bars on a terminal, tabs between columns
+// report prints a report: bars on a terminal, tabs between columns
 // elsewhere.
-func (w Writer) Report(r eval.Report) {
+func (w writer) report(r eval.Report) {
 	queries := output.Plural(r.N, "answerable query")
 	if r.OutOfScope > 0 {
 		queries += fmt.Sprintf(", %d out of scope", r.OutOfScope)
@@ -48,7 +47,7 @@ func (w Writer) Report(r eval.Report) {
 }
 
 // fact prints one line of a report.
-func (w Writer) fact(label, value string) {
+func (w writer) fact(label, value string) {
 	if !w.Out.Terminal {
 		w.Out.Linef("%s\t%s", label, value)
 		return
@@ -57,7 +56,7 @@ func (w Writer) fact(label, value string) {
 }
 
 // score prints a measure, and what it was before the floor where that differs.
-func (w Writer) score(label string, m, before eval.Mean) {
+func (w writer) score(label string, m, before eval.Mean) {
 	value := number(m, 1, "")
 	if w.Out.Terminal && m.Defined() {
 		value = w.Out.Bar(float64(m)/100) + " " + fmt.Sprintf("%5s", value)
@@ -78,7 +77,7 @@ func number(m eval.Mean, digits int, unit string) string {
 
 // reliability shows what share of the hits was right, by what their
 // scores promised: an honest finder gives a line that rises evenly.
-func (w Writer) reliability(bins []eval.Bin) {
+func (w writer) reliability(bins []eval.Bin) {
 	if w.Out.Terminal {
 		const steps = "▁▂▃▄▅▆▇█"
 		var line strings.Builder
@@ -99,17 +98,17 @@ func (w Writer) reliability(bins []eval.Bin) {
 	}
 }
 
-func (w Writer) problems(r eval.Report) {
-	for _, p := range r.Problems[:min(MaxProblems, len(r.Problems))] {
+func (w writer) problems(r eval.Report) {
+	for _, p := range r.Problems[:min(maxProblems, len(r.Problems))] {
 		fmt.Fprintln(w.Err, "ken:", output.Line(p.String()))
 	}
-	if more := len(r.Problems) - MaxProblems; more > 0 {
+	if more := len(r.Problems) - maxProblems; more > 0 {
 		fmt.Fprintf(w.Err, "ken: %s more; --json has them all\n", output.Plural(more, "problem"))
 	}
 }
 
-// Misses names queries, what should have been found, and what was.
-func (w Writer) Misses(misses []eval.PerQuery) {
+// misses names queries, what should have been found, and what was.
+func (w writer) misses(misses []eval.PerQuery) {
 	if len(misses) == 0 {
 		return
 	}
@@ -128,8 +127,8 @@ func (w Writer) Misses(misses []eval.PerQuery) {
 	w.Out.Table([]output.Column{{Style: output.Bold}, {Grow: true}, {Style: output.Green}, {Style: output.Dim}}, rows)
 }
 
-// Comparison says how B differs from A, and whether that means anything.
-func (w Writer) Comparison(d eval.Comparison) {
+// comparison says how B differs from A, and whether that means anything.
+func (w writer) comparison(d eval.Comparison) {
 	rows := [][]string{{"", "A", "B", "B − A", "95% interval", "better", "worse", "same", ""}}
 	add := func(label string, d eval.Difference, better float64) {
 		verdict := "no clear difference"
@@ -171,11 +170,11 @@ func signed(m eval.Mean) string {
 	return fmt.Sprintf("%+.2f", float64(m))
 }
 
-// Checkup prints what the examination of a catalog showed: the first n of each
+// checkup prints what the examination of a catalog showed: the first n of each
 // list, ten where n is 0.
-func (w Writer) Checkup(r checkup.Report, n int) {
+func (w writer) checkup(r checkup.Report, n int) {
 	if n == 0 {
-		n = MaxProblems
+		n = maxProblems
 	}
 	share := func(k int) string {
 		if r.Requests == 0 {
@@ -212,7 +211,7 @@ func (w Writer) Checkup(r checkup.Report, n int) {
 }
 
 // more says how many are not printed.
-func (w Writer) more(n int, what string) {
+func (w writer) more(n int, what string) {
 	if n > 0 {
 		w.Out.Linef("%s", w.Out.Style(output.Dim, output.Plural(n, what)+" more; --json has them all"))
 	}
