@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -60,6 +60,7 @@ var layers = []layer{
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},
 	{"internal/bytesize", ""},
+	{"internal/dirs", "capability"},
 	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
@@ -171,7 +172,7 @@ var layers = []layer{
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/adding", words + "internal/add internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
-	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
+	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
 	{"internal/cli/evals", "capability internal/cli/output internal/door internal/find/checkup internal/find/eval internal/find/vectors internal/know/catalog"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},

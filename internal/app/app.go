@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/config/sources"
+	"ken/internal/dirs"
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/find/outcome"
@@ -130,7 +131,7 @@ type App struct {
 	// Settings are what was said when Ken was opened. They never change: what
 	// applies live is asked of effective.
 	Settings  config.Config
-	Places    config.Places
+	Places    dirs.Places
 	Principal capability.Principal // the person who started the program
 	Door      *door.Door           // all that callers may do with the parts
 
@@ -185,7 +186,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Home != "" {
 		cfg.Getenv = withHome(cfg.Getenv, cfg.Home)
 	}
-	places, err := config.NewPlaces(cfg.Getenv, cfg.Dir)
+	places, err := dirs.New(cfg.Getenv, cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +323,7 @@ func (a *App) build(cfg Config) error {
 
 // parseCache returns where parsed catalogs are kept. A directory that cannot be used
 // costs speed, and no capability.
-func parseCache(places config.Places) *parsecache.Cache {
+func parseCache(places dirs.Places) *parsecache.Cache {
 	return &parsecache.Cache{Dir: filepath.Join(places.Cache, "catalog")}
 }
 

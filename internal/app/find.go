@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/door"
 	"ken/internal/find/discover"
 	"ken/internal/find/eval"
@@ -87,7 +88,7 @@ func (a *App) newRecorder() *door.Recorder {
 const learningEnds = 5 * time.Second
 
 // indexer keeps the search index of large catalogs, with the vectors of a model.
-func indexer(model *embed.Model, d config.Discovery, places config.Places) *index.Cache {
+func indexer(model *embed.Model, d config.Discovery, places dirs.Places) *index.Cache {
 	c := &index.Cache{Name: d.CollectionName, Model: model}
 	dir := filepath.Join(places.Cache, "index")
 	if (&parsecache.Cache{Dir: dir}).Check() == nil {

@@ -18,7 +18,7 @@ func (a *App) newReporter() *trace.Reporter {
 		Lookup: a.capability,
 	}
 	if a.Settings.Trace.Orchestration != config.OrchestrationOff {
-		r.File = trace.NewFile(a.Places.OrchestrationDir())
+		r.File = trace.NewFile(a.Places.Orchestration())
 	}
 	if url := a.Settings.Trace.OTLP; url != "" {
 		r.Spans = trace.NewSpans(url, Version())

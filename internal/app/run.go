@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/trace"
 	"ken/internal/lazy"
 	"ken/internal/procid"
@@ -183,6 +184,6 @@ func (a *App) private() grants.PrivatePaths {
 
 // fenceKey returns the key of the fences around foreign text: the same at every
 // start, so that the same text has the same bytes.
-func fenceKey(places config.Places) []byte {
+func fenceKey(places dirs.Places) []byte {
 	return secret.LoadOrCreateKey(filepath.Join(places.State, "fence.key"))
 }

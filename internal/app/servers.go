@@ -8,6 +8,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/connect"
+	"ken/internal/dirs"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/policy"
@@ -105,7 +106,7 @@ func (a *App) openPins(policy func() pin.Policy, plain func() bool) (*pin.Desk, 
 }
 
 // statusDir is where each process publishes the status of its servers.
-func statusDir(places config.Places) string { return filepath.Join(places.State, "mcp-status") }
+func statusDir(places dirs.Places) string { return filepath.Join(places.State, "mcp-status") }
 
 // watchServers keeps the servers up to date with their definitions, and
 // publishes their status.

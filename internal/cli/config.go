@@ -12,6 +12,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/output"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/serve/auth"
@@ -25,8 +26,8 @@ func newConfig(env *environment) *cobra.Command {
 	return group("config", "Read, change and check ken.yaml", c.get(), c.set(), c.unset(), c.check(), c.schema())
 }
 
-func (c *configCommand) settings() (config.Config, config.Places, error) {
-	places, err := config.Here()
+func (c *configCommand) settings() (config.Config, dirs.Places, error) {
+	places, err := dirs.Here()
 	if err != nil {
 		return config.Config{}, places, err
 	}
@@ -201,11 +202,11 @@ func (c *configCommand) ownFile() (string, error) {
 	if c.configFile != "" {
 		return c.configFile, nil
 	}
-	places, err := config.Here()
+	places, err := dirs.Here()
 	if err != nil {
 		return "", err
 	}
-	return places.File()
+	return config.File(places)
 }
 
 func (c *configCommand) check() *cobra.Command {

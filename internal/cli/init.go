@@ -5,6 +5,7 @@ import (
 
 	"ken/internal/cli/output"
 	"ken/internal/config"
+	"ken/internal/dirs"
 )
 
 // initCommand is ken init: it writes a first ken.yaml.
@@ -17,7 +18,7 @@ func newInit(env *environment) *cobra.Command {
 		Long: "Write a commented ken.yaml and a small sample catalog into your Ken directory (~/.ken).\n" +
 			"Existing files are not changed.",
 		RunE: func(*cobra.Command, []string) error {
-			places, err := config.Here()
+			places, err := dirs.Here()
 			if err != nil {
 				return err
 			}

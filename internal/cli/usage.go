@@ -10,6 +10,7 @@ import (
 
 	"ken/internal/cli/output"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/spelling"
 )
 
@@ -34,7 +35,7 @@ func addCommands(root *cobra.Command, c *environment) {
 
 // nextStep suggests what to do next with this installation.
 func (c *environment) nextStep() string {
-	places, err := config.Here()
+	places, err := dirs.Here()
 	if err != nil {
 		return "Next: ken doctor says what is wrong with this installation."
 	}

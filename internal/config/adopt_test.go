@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/dirs"
 )
 
 // TestAdopt: the keys that are asked for come with where they were said, the
@@ -16,7 +18,7 @@ func TestAdopt(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Load(Places{Home: filepath.Dir(file), Workspace: t.TempDir()}, file)
+		c, err := Load(dirs.Places{Home: filepath.Dir(file), Workspace: t.TempDir()}, file)
 		if err != nil {
 			t.Fatal(err)
 		}

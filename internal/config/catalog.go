@@ -12,7 +12,7 @@ type Catalog struct {
 	// the zero value means the same.
 	Starter Starter
 
-	// Sources are read besides the directories of [Places.Catalog]. Names are
+	// Sources are read besides the directories of [dirs.Places.Catalog]. Names are
 	// distinct, paths absolute. Default none.
 	Sources []Source
 

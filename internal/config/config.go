@@ -1,5 +1,4 @@
-// Package config reads ken.yaml, strictly, and knows the places that Ken
-// reads and writes.
+// Package config reads ken.yaml, strictly, and edits it.
 //
 // [Load] puts the layers together: the built-in [Default], the user's file,
 // the project's file. A file with anything wrong in it is refused whole, with

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
@@ -296,34 +297,34 @@ func TestS420ToolAccessFiles(t *testing.T) {
 func TestToolAccessRefused(t *testing.T) {
 	tests := []struct {
 		name string
-		make func(places Places) error
+		make func(places dirs.Places) error
 		env  string
 		want string
 	}{
-		{"syntax", func(p Places) error { write(t, accessFile(p.Home), "{\n  \"tools\": {,}\n}"); return nil }, "", "HOME:2: this is not JSON"},
-		{"key", func(p Places) error {
+		{"syntax", func(p dirs.Places) error { write(t, accessFile(p.Home), "{\n  \"tools\": {,}\n}"); return nil }, "", "HOME:2: this is not JSON"},
+		{"key", func(p dirs.Places) error {
 			write(t, accessFile(p.Workspace), "{\"tools\":\n{\"shell\": {\"enabeld\": false}}}")
 			return nil
 		}, "", "WORK:2: unknown key enabeld"},
-		{"pipe", func(p Places) error {
+		{"pipe", func(p dirs.Places) error {
 			if err := os.MkdirAll(filepath.Dir(accessFile(p.Home)), 0o755); err != nil {
 				return err
 			}
 			return os.Mkdir(accessFile(p.Home), 0o755)
 		}, "", "HOME: not a regular file"},
-		{"dangling", func(p Places) error {
+		{"dangling", func(p dirs.Places) error {
 			if err := os.MkdirAll(filepath.Dir(accessFile(p.Workspace)), 0o755); err != nil {
 				return err
 			}
 			return os.Symlink("nowhere", accessFile(p.Workspace))
 		}, "", "WORK: the file is not there"},
-		{"not a folder", func(p Places) error { write(t, filepath.Join(p.Workspace, "context"), ""); return nil }, "", ""},
-		{"both", func(p Places) error {
+		{"not a folder", func(p dirs.Places) error { write(t, filepath.Join(p.Workspace, "context"), ""); return nil }, "", ""},
+		{"both", func(p dirs.Places) error {
 			write(t, accessFile(p.Home), "{}")
 			write(t, filepath.Join(p.Home, "ken.yaml"), "policy:\n  toolAccess: {}\n")
 			return nil
 		}, "", "HOME: policy.toolAccess is said at KEN:2 as well; keep one of the two"},
-		{"environment", func(Places) error { return nil }, "SHELL_TOOL_MODE=fll", `environment: SHELL_TOOL_MODE="fll": want off, allowlist or full`},
+		{"environment", func(dirs.Places) error { return nil }, "SHELL_TOOL_MODE=fll", `environment: SHELL_TOOL_MODE="fll": want off, allowlist or full`},
 	}
 	for _, tt := range tests {
 		_, home, work := at(t)
@@ -443,4 +444,21 @@ func TestSizes(t *testing.T) {
 	if _, _, err := asked("limits.inline", "none"); err == nil {
 		t.Error("limits.inline took none")
 	}
+}
+
+// placesOf returns the places of an environment of lines NAME=value.
+func placesOf(t *testing.T, cwd string, env ...string) dirs.Places {
+	t.Helper()
+	p, err := dirs.New(func(name string) string {
+		for _, e := range env {
+			if value, ok := strings.CutPrefix(e, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}, cwd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/dirs"
 )
 
 // TestSecretsAreNotShown: a secret that stands in a definition is in no value
@@ -19,7 +21,7 @@ providers: {lab: {wire: openai-chat, url: "https://lab.example/v1", key: LAB_API
 hooks: {check: {command: [./check.sh, --password, hunter2hunter2]}}
 catalog: {sources: [{name: far, url: "https://far.example/tools.json?api_key=hunter2hunter2", sha256: `+strings.Repeat("2c26b46b68ffc68f", 4)+`}]}
 `)
-	cfg, err := Load(Places{Home: dir, Project: t.TempDir()}, "")
+	cfg, err := Load(dirs.Places{Home: dir, Project: t.TempDir()}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

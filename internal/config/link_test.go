@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/dirs"
 )
 
 // TestProjectLinks: a project's files are read through links within it only. Errors
@@ -27,7 +29,7 @@ func TestProjectLinks(t *testing.T) {
 				t.Skip("cannot here: ", err)
 			}
 			env := map[string]string{"HOME": dir, "KEN_HOME": filepath.Join(dir, "home")}
-			places, err := NewPlaces(func(name string) string { return env[name] }, project)
+			places, err := dirs.New(func(name string) string { return env[name] }, project)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/dirs"
 )
 
 // Load reads the configuration: the defaults, then the user's file, then the
@@ -17,20 +18,20 @@ import (
 // read as well; what is wrong with that one refuses both.
 //
 // The error is an *[Error] with all that is wrong in all files.
-func Load(places Places, explicit string) (Config, error) {
-	own, project, problems := places.files(explicit)
-	problems = append(problems, distrust(places.Home)...)
+func Load(places dirs.Places, explicit string) (Config, error) {
+	own, project, problems := filesOf(places, explicit)
+	problems = append(problems, dirs.Distrust(places.Home)...)
 	if own != "" {
-		problems = append(problems, distrust(own)...)
+		problems = append(problems, dirs.Distrust(own)...)
 	}
-	cfg, wrong, widening := places.load(own, project, func(c *Config) []capability.Problem {
-		return append(c.readCedar(), places.ownAccess(c, explicit != "")...)
+	cfg, wrong, widening := load(places, own, project, func(c *Config) []capability.Problem {
+		return append(c.readCedar(), ownAccess(places, c, explicit != "")...)
 	})
-	problems = slices.Concat(problems, wrong, widening, places.projectAccess(&cfg))
+	problems = slices.Concat(problems, wrong, widening, projectAccess(places, &cfg))
 	if e := cfg.Experiment; len(problems) == 0 && e.Name != "" && e.Config != "" {
 		// What the project says was taken before. Where B has less than that,
 		// B stands.
-		b, wrong, _ := places.load(e.Config, project, nil)
+		b, wrong, _ := load(places, e.Config, project, nil)
 		b = cfg.with(b)
 		for i := range wrong {
 			if wrong[i].Code == codeUnreadable {
@@ -42,18 +43,18 @@ func Load(places Places, explicit string) (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, &Error{problems}
 	}
-	places.scope(&cfg)
+	scope(places, &cfg)
 	return cfg, nil
 }
 
 // load reads the two files, where there are any, and says what is wrong with
 // each. more, where it is not nil, adds what else the user says before the
 // project narrows it.
-func (p Places) load(own, project string, more func(*Config) []capability.Problem) (cfg Config, wrong, widening []capability.Problem) {
+func load(p dirs.Places, own, project string, more func(*Config) []capability.Problem) (cfg Config, wrong, widening []capability.Problem) {
 	cfg = Default()
 	cfg.origins = map[string]saying{}
 	if own != "" {
-		r := p.reading(own, false)
+		r := newReading(p, own, false)
 		cfg.files = append(cfg.files, own)
 		cfg.over(r.read(), &r)
 		wrong = r.sorted()
@@ -62,7 +63,7 @@ func (p Places) load(own, project string, more func(*Config) []capability.Proble
 		wrong = append(wrong, more(&cfg)...)
 	}
 	if project != "" {
-		r := p.reading(project, true)
+		r := newReading(p, project, true)
 		cfg.files = append(cfg.files, project)
 		cfg.narrow(r.read(), &r)
 		r.distinctNames(cfg.Catalog.Sources)
@@ -72,8 +73,8 @@ func (p Places) load(own, project string, more func(*Config) []capability.Proble
 	return cfg, wrong, widening
 }
 
-// files returns the user's and the project's file, empty where there is none.
-func (p Places) files(explicit string) (own, project string, problems []capability.Problem) {
+// filesOf returns the user's and the project's file, empty where there is none.
+func filesOf(p dirs.Places, explicit string) (own, project string, problems []capability.Problem) {
 	if explicit != "" {
 		if !filepath.IsAbs(explicit) {
 			explicit = filepath.Join(p.Workspace, explicit)
@@ -92,6 +93,16 @@ func (p Places) files(explicit string) (own, project string, problems []capabili
 		project = "" // at home, the user's file is not the project's
 	}
 	return own, project, append(problems, more...)
+}
+
+// File returns the user's configuration file, whether it is there or not. It
+// fails where it is not clear which that is.
+func File(places dirs.Places) (string, error) {
+	file, _, problems := find(places.Home)
+	if len(problems) > 0 {
+		return "", &Error{problems}
+	}
+	return file, nil
 }
 
 func sameFile(a, b string) bool {

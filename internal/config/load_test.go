@@ -16,13 +16,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/yamledit"
 )
 
 // at makes the places of a user whose files are in home and who works in work,
 // both below a temporary directory.
-func at(t testing.TB) (places Places, home, work string) {
+func at(t testing.TB) (places dirs.Places, home, work string) {
 	t.Helper()
 	dir := t.TempDir()
 	home, work = filepath.Join(dir, "home"), filepath.Join(dir, "work")
@@ -31,7 +32,7 @@ func at(t testing.TB) (places Places, home, work string) {
 			t.Fatal(err)
 		}
 	}
-	places, err := NewPlaces(func(name string) string {
+	places, err := dirs.New(func(name string) string {
 		if name == "HOME" {
 			return home
 		}
@@ -720,7 +721,7 @@ func TestLoadAtHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cwd := range []string{home, link} {
-		places, err := NewPlaces(func(s string) string { return env[s] }, cwd)
+		places, err := dirs.New(func(s string) string { return env[s] }, cwd)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -807,5 +808,20 @@ func TestSettingsMarshal(t *testing.T) {
 	want := `{"key":"capabilities.maxTokens","value":"1500","origin":"default","doc":"Maximum tokens of all cards of one prompt."}`
 	if err != nil || string(raw) != want {
 		t.Errorf("Marshal = %s, %v, want %s", raw, err, want)
+	}
+}
+
+func TestFile(t *testing.T) {
+	p, _, _ := at(t)
+	if got, err := File(p); err != nil || got != filepath.Join(p.Home, "ken.yaml") {
+		t.Errorf("File = %s, %v, want ken.yaml although it is not there", got, err)
+	}
+	write(t, filepath.Join(p.Home, "ken.json"), "{}")
+	if got, err := File(p); err != nil || got != filepath.Join(p.Home, "ken.json") {
+		t.Errorf("File = %s, %v, want ken.json", got, err)
+	}
+	write(t, filepath.Join(p.Home, "ken.yaml"), "")
+	if got, err := File(p); err == nil {
+		t.Errorf("File = %s with both, want an error", got)
 	}
 }

@@ -11,30 +11,26 @@ import (
 	"strings"
 	"syscall"
 
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 )
 
-// The folder in which people keep the work that agents are to do, with the ids
-// and the scope of each piece.
 const (
-	orchestrationDir  = ".orchestration"
+	// orchestrationFile lists the work that agents are to do, with the id and the
+	// scope of each piece. It lies in [dirs.Places.Orchestration].
 	orchestrationFile = "active_intents.yaml"
 	mostOrchestration = 1 << 20 // bytes
 )
 
-// OrchestrationDir is where the work at hand is written down, whether it is
-// there or not.
-func (p Places) OrchestrationDir() string { return filepath.Join(p.Workspace, orchestrationDir) }
-
 // scope reads the scopes of the work at hand, which narrow what a model may
 // change. A file that cannot be followed leaves nothing in scope.
-func (p Places) scope(c *Config) {
+func scope(p dirs.Places, c *Config) {
 	if c.Trace.Orchestration == OrchestrationOff {
 		return
 	}
-	where := filepath.Join(orchestrationDir, orchestrationFile)
-	text, err := p.readOrchestration(where)
+	where := filepath.Join(filepath.Base(p.Orchestration()), orchestrationFile)
+	text, err := readOrchestration(p, where)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return
@@ -58,7 +54,7 @@ func (p Places) scope(c *Config) {
 	}
 }
 
-func (p Places) readOrchestration(name string) ([]byte, error) {
+func readOrchestration(p dirs.Places, name string) ([]byte, error) {
 	root, err := os.OpenRoot(p.Workspace)
 	if err != nil {
 		return nil, err

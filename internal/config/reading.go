@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/yamldoc"
 )
 
@@ -23,7 +24,7 @@ type reading struct {
 	problems  []capability.Problem
 }
 
-func (p Places) reading(file string, workspace bool) reading {
+func newReading(p dirs.Places, file string, workspace bool) reading {
 	return reading{
 		file: file, dir: filepath.Dir(file), home: p.UserHome,
 		workspace: workspace, project: p.Workspace, ownFile: filepath.Join(p.Home, yamlName),

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/know/source"
 	"ken/internal/yamledit"
 )
@@ -103,7 +104,7 @@ func TestInit(t *testing.T) {
 	if got := read(t, filepath.Join(dir, "ken.yaml")); got != string(Sample()) {
 		t.Errorf("ken.yaml = %q, want the sample", got)
 	}
-	c, err := Load(Places{Home: dir, Project: t.TempDir()}, "")
+	c, err := Load(dirs.Places{Home: dir, Project: t.TempDir()}, "")
 	if want := StarterOn; err != nil || c.Catalog.Starter != want {
 		t.Errorf("Load after Init has the starter %s, %v, want %s", c.Catalog.Starter, err, want)
 	}

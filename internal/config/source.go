@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/yamldoc"
 )
 
@@ -217,19 +218,13 @@ func (r *reading) checkPath(at spot, s *Source) {
 // absolute resolves a path as a file means it: from the file's own directory,
 // with ~ for the home directory.
 func (r *reading) absolute(p string) string {
-	if r.home != "" && (p == "~" || strings.HasPrefix(p, "~/")) {
-		return filepath.Join(r.home, p[1:])
-	}
-	if filepath.IsAbs(p) {
-		return filepath.Clean(p)
-	}
-	return filepath.Join(r.dir, p)
+	return dirs.Absolute(r.dir, r.home, p)
 }
 
 // inProject judges a path by where it leads, links followed as far as they
 // exist.
 func (r *reading) inProject(p string) bool {
-	return within(r.project, p) && within(realPath(r.project), realPath(p))
+	return dirs.Within(r.project, p) && dirs.Within(realPath(r.project), realPath(p))
 }
 
 // realPath follows the links of the part of a path that exists.
@@ -241,12 +236,6 @@ func realPath(p string) string {
 		return filepath.Join(realPath(dir), filepath.Base(p))
 	}
 	return p
-}
-
-// within reports whether a path is a directory or lies below it, by name.
-func within(dir, p string) bool {
-	rel, err := filepath.Rel(dir, p)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 func (r *reading) checkURL(at spot, s *Source) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/policyfile"
 	"ken/internal/yamldoc"
@@ -23,18 +24,10 @@ const accessKey = "policy.toolAccess"
 // accessFile is the seed's file about tools, below a directory.
 func accessFile(dir string) string { return filepath.Join(dir, "context", "tool-access.json") }
 
-// accessVariables are the environment's words about tools.
-func accessVariables() []string {
-	return []string{
-		"TOOLS_ENABLED", "TOOLS_MODE", "TOOLS_ALLOWED",
-		"SHELL_TOOL_ENABLED", "SHELL_TOOL_MODE", "SHELL_TOOL_ALLOWED_PREFIXES", "SHELL_TOOL_TIMEOUT_MS", "SHELL_TOOL_MAX_OUTPUT_CHARS",
-	}
-}
-
 // ownAccess adds what the user says about tools elsewhere: in tool-access.json
 // and in the environment. explicit is true where a file was named that stands
 // for the user's.
-func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
+func ownAccess(p dirs.Places, c *Config, explicit bool) []capability.Problem {
 	file := accessFile(p.Home)
 	said, inConfig := c.origins[accessKey]
 	switch there := exists(file); {
@@ -53,11 +46,11 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 		c.files = append(c.files, file)
 		c.sayAccess(file, true)
 	}
-	if len(p.shell) == 0 {
+	if len(p.Tools) == 0 {
 		return nil
 	}
 	before := yamledit.Flow(showAccess(c.Policy.Access))
-	access, err := c.Policy.Access.WithEnv(func(name string) string { return p.shell[name] })
+	access, err := c.Policy.Access.WithEnv(func(name string) string { return p.Tools[name] })
 	if err != nil {
 		var problems []capability.Problem
 		for _, e := range separate(err) {
@@ -71,8 +64,8 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 	c.Policy.Access = access
 	if yamledit.Flow(showAccess(access)) != before {
 		var names []string
-		for _, name := range accessVariables() {
-			if p.shell[name] != "" {
+		for _, name := range dirs.ToolVariables() {
+			if p.Tools[name] != "" {
 				names = append(names, name)
 			}
 		}
@@ -83,7 +76,7 @@ func (p Places) ownAccess(c *Config, explicit bool) []capability.Problem {
 
 // projectAccess narrows the user's tool access to what the project's file
 // leaves of it.
-func (p Places) projectAccess(c *Config) []capability.Problem {
+func projectAccess(p dirs.Places, c *Config) []capability.Problem {
 	file := accessFile(p.Workspace)
 	if !exists(file) || sameFile(file, accessFile(p.Home)) {
 		return nil
@@ -192,13 +185,13 @@ func showAccess(a policy.ToolAccess) any {
 
 // RuleFiles lists every file that can change what [Config.Policy] is, whether
 // it is there or not. explicit is what Load was given.
-func (p Places) RuleFiles(explicit string, c Config) []string {
-	out := []string{accessFile(p.Home), accessFile(p.Workspace), filepath.Join(p.OrchestrationDir(), orchestrationFile)}
+func RuleFiles(places dirs.Places, explicit string, c Config) []string {
+	out := []string{accessFile(places.Home), accessFile(places.Workspace), filepath.Join(places.Orchestration(), orchestrationFile)}
 	if explicit != "" {
-		file, _, _ := p.files(explicit) // made absolute; what is wrong with it is Load's to say
+		file, _, _ := filesOf(places, explicit) // made absolute; what is wrong with it is Load's to say
 		out = append(out, file)
 	} else {
-		for _, dir := range []string{p.Home, p.Project} {
+		for _, dir := range []string{places.Home, places.Project} {
 			out = append(out, filepath.Join(dir, yamlName), filepath.Join(dir, jsonName))
 		}
 	}

@@ -7,18 +7,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/dirs"
 )
 
 // TestLoadTrustsOwnPlaces: settings that every user can change are not read, and
 // neither are those of another user.
 func TestLoadTrustsOwnPlaces(t *testing.T) {
 	for name, tt := range map[string]struct {
-		spoil func(p Places, file string) error
+		spoil func(p dirs.Places, file string) error
 		want  string
 	}{
-		"open folder":      {func(p Places, _ string) error { return os.Chmod(p.Home, 0o777) }, "every user can write there"},
-		"open file":        {func(_ Places, file string) error { return os.Chmod(file, 0o666) }, "every user can write there"},
-		"folder of a team": {func(p Places, _ string) error { return os.Chmod(p.Home, 0o775) }, ""},
+		"open folder":      {func(p dirs.Places, _ string) error { return os.Chmod(p.Home, 0o777) }, "every user can write there"},
+		"open file":        {func(_ dirs.Places, file string) error { return os.Chmod(file, 0o666) }, "every user can write there"},
+		"folder of a team": {func(p dirs.Places, _ string) error { return os.Chmod(p.Home, 0o775) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			places, _, _ := at(t)

@@ -17,6 +17,7 @@ import (
 	"ken/internal/backup"
 	"ken/internal/cli/output"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/audit"
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/shim"
@@ -42,7 +43,7 @@ type Config struct {
 
 // An App is the open program, as far as ken backup needs it.
 type App struct {
-	Places   config.Places
+	Places   dirs.Places
 	Settings config.Config
 	Store    func() (*store.Store, error)
 }
@@ -55,7 +56,7 @@ const storeFile = "ken.db"
 // backupFolders returns what a backup holds. The order matters while Ken runs:
 // the store and the checkpoints say how long the audit log is at least, so the
 // log itself is read after them.
-func backupFolders(p config.Places) []backup.Folder {
+func backupFolders(p dirs.Places) []backup.Folder {
 	return []backup.Folder{
 		{Name: "home", Path: p.Home}, {Name: "state", Path: p.State},
 		{Name: "checkpoints", Path: p.Checkpoints}, {Name: "audit", Path: p.Audit, Lines: true},
@@ -137,7 +138,7 @@ func (c Config) write(ctx context.Context, a App, name string, force bool) (err 
 
 // notBackedUp returns what is left out: what Ken can make again, what belongs to a
 // running process, and the store, which is copied in another way.
-func notBackedUp(p config.Places, work string) func(string) bool {
+func notBackedUp(p dirs.Places, work string) func(string) bool {
 	store := filepath.Join(p.State, storeFile)
 	left := []string{p.Cache, p.Logs, work, store, store + "-wal", store + "-shm", filepath.Join(p.Home, "bin")}
 	return func(name string) bool {
@@ -159,7 +160,7 @@ func (c Config) restore() *cobra.Command {
 }
 
 func (c Config) read(ctx context.Context, name string, force bool) (err error) {
-	places, err := config.Here()
+	places, err := dirs.Here()
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (c Config) read(ctx context.Context, name string, force bool) (err error) {
 
 // noneRuns returns an error if a Ken serves this home: it would go on with the
 // files that are replaced.
-func noneRuns(p config.Places) error {
+func noneRuns(p dirs.Places) error {
 	where, err := shim.Where(os.Getenv, p.Workspace)
 	if err != nil || !shim.Supported {
 		return nil
@@ -235,7 +236,7 @@ func before(dir string) string { return dir + ".before-restore" }
 
 // place puts unpacked folders where they belong. The folders that lie in others
 // are put there first, so that each outer one appears as a whole.
-func place(p config.Places, work string, outer []backup.Folder) error {
+func place(p dirs.Places, work string, outer []backup.Folder) error {
 	for _, f := range backupFolders(p) {
 		if slices.ContainsFunc(outer, func(o backup.Folder) bool { return o.Name == f.Name }) {
 			continue
@@ -284,7 +285,7 @@ func aside(dir string) error {
 }
 
 // verifyRestored opens what was restored and verifies its audit log.
-func (c Config) verifyRestored(ctx context.Context, p config.Places, about backup.About, kept []string) error {
+func (c Config) verifyRestored(ctx context.Context, p dirs.Places, about backup.About, kept []string) error {
 	log, closeApp, err := c.Reopen(ctx)
 	if err != nil {
 		return fmt.Errorf("restored %s, but it cannot be opened: %w", p.Home, err)

@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/know/source"
 	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/remote"
@@ -22,7 +23,7 @@ import (
 // A Config says what a [Planner] works with.
 type Config struct {
 	Settings config.Catalog
-	Places   config.Places
+	Places   dirs.Places
 	Cache    *parsecache.Cache
 	OwnTools func(name string) *source.Memory // the tools that are part of the program
 }
@@ -180,21 +181,21 @@ func (s *Planner) Usual() {
 	}
 	places := s.cfg.Places.Catalog(settings.CompatibilityPaths)
 	slices.Reverse(places) // lowest layer first
-	s.places(places, config.LayerUser)
+	s.places(places, dirs.LayerUser)
 	for _, named := range settings.Sources {
 		s.named(named)
 	}
-	s.places(places, config.LayerWorkspace)
-	s.places(places, config.LayerEnv)
+	s.places(places, dirs.LayerWorkspace)
+	s.places(places, dirs.LayerEnv)
 }
 
-func (s *Planner) places(places []config.Place, layer config.Layer) {
+func (s *Planner) places(places []dirs.Place, layer dirs.Layer) {
 	for _, p := range places {
 		if p.Layer != layer {
 			continue
 		}
 		cfg := source.TreeConfig{Path: p.Path, Trust: p.Trust, Optional: p.Optional}
-		if layer == config.LayerWorkspace {
+		if layer == dirs.LayerWorkspace {
 			cfg.Within = s.cfg.Places.Workspace
 		}
 		s.tree(cfg, p.Why)

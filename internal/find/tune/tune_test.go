@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/find/outcome"
 	"ken/internal/find/show"
 )
@@ -21,7 +22,7 @@ func load(t *testing.T, text string) *config.Config {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(config.Places{Home: dir}, file)
+	c, err := config.Load(dirs.Places{Home: dir}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

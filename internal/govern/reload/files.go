@@ -6,6 +6,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/wholefile"
 )
 
@@ -13,7 +14,7 @@ import (
 // that a change made meanwhile is seen the next time. The files that the settings
 // before named are among them: if one of those cannot be used, correcting it
 // alone must be seen.
-func readFiles(places config.Places, explicit string, before config.Config) (config.Config, []wholefile.Stamp, error) {
+func readFiles(places dirs.Places, explicit string, before config.Config) (config.Config, []wholefile.Stamp, error) {
 	stamps := stampAll(places, explicit, before)
 	settings, err := config.Load(places, explicit)
 	if err != nil {
@@ -30,8 +31,8 @@ func readFiles(places config.Places, explicit string, before config.Config) (con
 
 // stampAll looks at every file that can change what the configuration says, as
 // settings name them.
-func stampAll(places config.Places, explicit string, settings config.Config) []wholefile.Stamp {
-	names := places.RuleFiles(explicit, settings)
+func stampAll(places dirs.Places, explicit string, settings config.Config) []wholefile.Stamp {
+	names := config.RuleFiles(places, explicit, settings)
 	if path := settings.Experiment.Config; path != "" {
 		names = append(names, path)
 	}

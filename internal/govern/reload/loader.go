@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/untrusted"
 	"ken/internal/wholefile"
@@ -37,7 +38,7 @@ type Snapshot struct {
 
 // A Config says what a [Loader] reads and whom it tells.
 type Config struct {
-	Places config.Places
+	Places dirs.Places
 	File   string // read instead of the usual files; may be empty
 
 	// Changed is called after the rules changed, or why there are none. It may be

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 )
 
@@ -47,7 +48,7 @@ func TestOtherSettingsKeepTheRules(t *testing.T) {
 	file := filepath.Join(dir, ".ken", "ken.yaml")
 	cedar := "policy: {cedar: [" + filepath.Join(dir, ".ken", "more.cedar") + "]}\n"
 	write(t, file, cedar)
-	places, err := config.NewPlaces(getenv, t.TempDir())
+	places, err := dirs.New(getenv, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestOtherSettingsKeepTheRules(t *testing.T) {
 func TestEveryChangeIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, getenv := home(t, nil)
-		places, err := config.NewPlaces(getenv, t.TempDir())
+		places, err := dirs.New(getenv, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func TestEveryChangeIsSeen(t *testing.T) {
 func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, getenv := home(t, nil)
-		places, err := config.NewPlaces(getenv, t.TempDir())
+		places, err := dirs.New(getenv, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/redaction"
 	"ken/internal/run/executor"
@@ -36,7 +37,7 @@ type Config struct {
 	Start    config.Config         // the settings that Ken was opened with
 	Settings func() *config.Config // the settings in force
 	Rules    func() *policy.Rules  // the rules in force
-	Places   config.Places
+	Places   dirs.Places
 	Path     string // folders of programs; see [ProgramPath]
 
 	// Lookup returns a capability and its detail by id.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/run/runner"
 )
 
@@ -64,7 +64,7 @@ func TestShellHome(t *testing.T) {
 	seen := map[string]bool{}
 	for _, work := range []string{t.TempDir(), t.TempDir()} {
 		for _, p := range []capability.Principal{{ID: "a"}, {ID: "b"}, {ID: "a", Tenant: "t"}, {ID: "ta"}} {
-			seen[shellHome(config.Places{Workspace: work, State: "/state"}, p)] = true
+			seen[shellHome(dirs.Places{Workspace: work, State: "/state"}, p)] = true
 		}
 	}
 	if len(seen) != 8 {

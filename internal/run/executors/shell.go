@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/shell"
@@ -52,7 +53,7 @@ func shellSettings(rules *policy.Rules) shell.Settings {
 // shellHome returns the home directory of a principal's commands in this
 // workspace. Commands of other principals and of other projects cannot read what
 // programs store there.
-func shellHome(places config.Places, p capability.Principal) string {
+func shellHome(places dirs.Places, p capability.Principal) string {
 	h := sha256.New()
 	for _, part := range []string{p.Tenant, p.ID, executor.Resolved(places.Workspace)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)

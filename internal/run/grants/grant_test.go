@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/config"
+	"ken/internal/dirs"
 )
 
 // A folder of policy.readRoots that holds Ken's own is handed to no program.
 func TestRootsHoldNothingOfKen(t *testing.T) {
 	dir := t.TempDir()
-	places, err := config.NewPlaces(func(name string) string { return map[string]string{"HOME": dir}[name] }, t.TempDir())
+	places, err := dirs.New(func(name string) string { return map[string]string{"HOME": dir}[name] }, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"ken/internal/config"
+	"ken/internal/dirs"
 )
 
 // PrivatePaths are the folders and files that are private to Ken.
 type PrivatePaths struct {
-	Places      config.Places
+	Places      dirs.Places
 	Checkpoints string // of the audit log
 	ConfigFile  string // that was named; may be empty
 	SocketDir   string // of the daemon, if it lies outside of Places; may be empty

@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/connect"
+	"ken/internal/dirs"
 	"ken/internal/govern/audit"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/definitions"
@@ -26,7 +27,7 @@ import (
 // A Config says what [Servers] works with. All of it is needed unless a comment
 // says otherwise.
 type Config struct {
-	Places      config.Places
+	Places      dirs.Places
 	ConfigFiles []string // the files of the configuration, which Ken does not edit
 	Operator    capability.Principal
 
@@ -98,7 +99,7 @@ func (s *Servers) Close() error {
 }
 
 // File returns mcp.json, where `ken connect` puts the servers of clients.
-func File(p config.Places) string { return filepath.Join(p.Home, "mcp.json") }
+func File(p dirs.Places) string { return filepath.Join(p.Home, "mcp.json") }
 
 // latest returns what was read last.
 func (s *Servers) latest() *reading {

@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/run/mcpgateway"
@@ -44,7 +45,7 @@ func newRig(t *testing.T, file string, servers ...config.Server) *rig {
 	getenv := func(name string) string { return r.env[name] }
 	var err error
 	r.Servers, err = New(Config{
-		Places: config.Places{Home: home, Workspace: t.TempDir()}, Operator: operator, Settings: current, Latest: current,
+		Places: dirs.Places{Home: home, Workspace: t.TempDir()}, Operator: operator, Settings: current, Latest: current,
 		Gateway:     mcpgateway.Config{Work: t.TempDir()},
 		Definitions: definitions.New(definitions.Config{Desk: func() (*pin.Desk, error) { return nil, errors.New("there is no desk") }}),
 		Secrets:     secret.New(secret.Config{Dir: filepath.Join(home, "secrets")}),

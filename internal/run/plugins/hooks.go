@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/run/executor"
 	"ken/internal/run/hook"
 	"ken/internal/run/runner"
@@ -15,7 +16,7 @@ import (
 // HookConfig says how the hooks of ken.yaml are run.
 type HookConfig struct {
 	Hooks  []config.Hook
-	Places config.Places
+	Places dirs.Places
 	Path   string // folders of programs
 	Getenv func(string) string
 

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/run/plugins"
 	"ken/internal/run/runner"
 	"ken/plugin"
@@ -112,7 +113,7 @@ func TestHookProgram(t *testing.T) {
 	}
 	hooks := func(path string) error {
 		_, err := plugins.Hooks(plugins.HookConfig{
-			Hooks: []config.Hook{{Name: "style", Command: []string{"lint"}}}, Places: config.Places{Workspace: work, Home: t.TempDir()},
+			Hooks: []config.Hook{{Name: "style", Command: []string{"lint"}}}, Places: dirs.Places{Workspace: work, Home: t.TempDir()},
 			Path: path, Getenv: func(string) string { return "" },
 		})
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
+	"ken/internal/dirs"
 	"ken/internal/fileerror"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/reload"
@@ -19,7 +20,7 @@ import (
 // A Page is the settings as a page shows and changes them.
 type Page struct {
 	Start  config.Config // when Ken was started
-	Places config.Places
+	Places dirs.Places
 	File   string         // that --config names; empty: the usual files
 	Loader *reload.Loader // of the settings in force
 
@@ -78,7 +79,7 @@ func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (ch
 	}
 	file := p.File
 	if file == "" {
-		if file, err = p.Places.File(); err != nil {
+		if file, err = config.File(p.Places); err != nil {
 			return changed, err
 		}
 	}

@@ -21,7 +21,7 @@ type Place struct {
 }
 
 // Where computes the place from the environment and the working directory, by
-// the rule of config.NewPlaces for the home and the logs. The two must agree:
+// the rule of dirs.New for the home and the logs. The two must agree:
 // a test holds them together.
 func Where(getenv func(string) string, cwd string) (Place, error) {
 	if !path.IsAbs(cwd) {

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ken/internal/config"
+	"ken/internal/dirs"
 )
 
 func TestMine(t *testing.T) {
@@ -42,15 +42,15 @@ func TestWhereAgrees(t *testing.T) {
 		cwd := rapid.SampledFrom([]string{"/w", "/w/../v", "/", "w", ""}).Draw(t, "cwd")
 		getenv := func(name string) string { return env[name] }
 		got, err := Where(getenv, cwd)
-		want, werr := config.NewPlaces(getenv, cwd)
+		want, werr := dirs.New(getenv, cwd)
 		if (err == nil) != (werr == nil) || err != nil && err.Error() != werr.Error() {
-			t.Fatalf("Where = %v, NewPlaces = %v", err, werr)
+			t.Fatalf("Where = %v, New = %v", err, werr)
 		}
 		if err != nil {
 			return
 		}
 		if got.Home != want.Home || filepath.Dir(got.Log) != want.Logs {
-			t.Fatalf("Where has %s and %s, NewPlaces %s and %s", got.Home, got.Log, want.Home, want.Logs)
+			t.Fatalf("Where has %s and %s, New %s and %s", got.Home, got.Log, want.Home, want.Logs)
 		}
 		if len(got.Socket) > maxPath || !filepath.IsAbs(got.Socket) {
 			t.Fatalf("Where(%v).Socket = %s, of %d bytes", env, got.Socket, len(got.Socket))

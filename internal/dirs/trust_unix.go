@@ -1,6 +1,6 @@
 //go:build unix
 
-package config
+package dirs
 
 import (
 	"io/fs"
@@ -10,11 +10,11 @@ import (
 	"ken/capability"
 )
 
-// distrust says why the user's settings cannot be read from a file or a folder:
+// Distrust says why the user's settings cannot be read from a file or a folder:
 // another user could write there what this one may do, and which programs run.
 // What is missing is no problem. Root is trusted, and may use what belongs to
 // others, as in a container.
-func distrust(path string) []capability.Problem {
+func Distrust(path string) []capability.Problem {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil

@@ -1,4 +1,6 @@
-package config
+// Package dirs says which directories Ken uses: its own, the workspace's, and
+// those that capabilities are read from.
+package dirs
 
 import (
 	"errors"
@@ -30,23 +32,23 @@ type Places struct {
 	named       []string // by KEN_CAPABILITY_DIRS
 	namedCompat []string // by other programs' variables
 
-	shell map[string]string // the variables about the tool shell
+	// Tools holds the variables about tools that are set, by name; see
+	// [ToolVariables].
+	Tools map[string]string
 }
 
-// NewPlaces computes the places from the environment and the working
+// New computes the places from the environment and the working
 // directory, which must be absolute. It looks at
 //
 //   - KEN_HOME: moves everything of the user's;
 //   - XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME: each moves its part to
 //     a folder ken below it, unless KEN_HOME is set;
 //   - KEN_CAPABILITY_DIRS and WUNDERLAND_CAPABILITY_DIRS: more directories;
-//   - SHELL_TOOL_ENABLED, SHELL_TOOL_MODE, SHELL_TOOL_ALLOWED_PREFIXES,
-//     SHELL_TOOL_TIMEOUT_MS, SHELL_TOOL_MAX_OUTPUT_CHARS: for [Load], what the
-//     tool shell may do;
+//   - those of [ToolVariables], which the settings are read with;
 //   - HOME.
 //
 // It fails where there is neither a home directory nor KEN_HOME.
-func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
+func New(getenv func(string) string, cwd string) (Places, error) {
 	if !filepath.IsAbs(cwd) {
 		return Places{}, errors.New("find Ken's places: the working directory has no absolute name; change to another directory")
 	}
@@ -86,15 +88,23 @@ func NewPlaces(getenv func(string) string, cwd string) (Places, error) {
 	p.Audit, p.Checkpoints = filepath.Join(keep, "audit"), filepath.Join(keep, "audit-checkpoints")
 	p.named = p.list(getenv("KEN_CAPABILITY_DIRS"))
 	p.namedCompat = p.list(getenv("WUNDERLAND_CAPABILITY_DIRS"))
-	for _, name := range accessVariables() {
+	for _, name := range ToolVariables() {
 		if value := getenv(name); value != "" {
-			if p.shell == nil {
-				p.shell = map[string]string{}
+			if p.Tools == nil {
+				p.Tools = map[string]string{}
 			}
-			p.shell[name] = value
+			p.Tools[name] = value
 		}
 	}
 	return p, nil
+}
+
+// ToolVariables are the environment's words about tools.
+func ToolVariables() []string {
+	return []string{
+		"TOOLS_ENABLED", "TOOLS_MODE", "TOOLS_ALLOWED",
+		"SHELL_TOOL_ENABLED", "SHELL_TOOL_MODE", "SHELL_TOOL_ALLOWED_PREFIXES", "SHELL_TOOL_TIMEOUT_MS", "SHELL_TOOL_MAX_OUTPUT_CHARS",
+	}
 }
 
 // MovedHome returns Home if KEN_HOME moved it, and "" if Ken finds the same
@@ -103,7 +113,7 @@ func (p Places) MovedHome(getenv func(string) string) string {
 	if getenv("KEN_HOME") == "" {
 		return ""
 	}
-	usual, err := NewPlaces(func(name string) string {
+	usual, err := New(func(name string) string {
 		if name == "KEN_HOME" {
 			return ""
 		}
@@ -121,12 +131,31 @@ func Here() (Places, error) {
 	if err != nil {
 		return Places{}, errors.New("find Ken's places: the working directory is gone; change to another directory")
 	}
-	return NewPlaces(os.Getenv, cwd)
+	return New(os.Getenv, cwd)
 }
 
-func (p Places) absolute(name string) string {
-	r := reading{dir: p.Workspace, home: p.UserHome}
-	return r.absolute(name)
+// Orchestration returns where the work at hand is written down, whether it is
+// there or not.
+func (p Places) Orchestration() string { return filepath.Join(p.Workspace, ".orchestration") }
+
+func (p Places) absolute(name string) string { return Absolute(p.Workspace, p.UserHome, name) }
+
+// Absolute returns the path that a name means from a directory, with ~ for the
+// home directory. An empty home leaves ~ as it is.
+func Absolute(dir, home, name string) string {
+	if home != "" && (name == "~" || strings.HasPrefix(name, "~/")) {
+		return filepath.Join(home, name[1:])
+	}
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(dir, name)
+}
+
+// Within reports whether a path is a directory or lies below it, by name.
+func Within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func (p Places) list(variable string) []string {
@@ -137,16 +166,6 @@ func (p Places) list(variable string) []string {
 		}
 	}
 	return out
-}
-
-// File returns the user's configuration file, whether it is there or not. It
-// fails where it is not clear which that is.
-func (p Places) File() (string, error) {
-	file, _, problems := find(p.Home)
-	if len(problems) > 0 {
-		return "", &Error{problems}
-	}
-	return file, nil
 }
 
 // A Layer ranks where a capability came from: of two with one id, the one of
@@ -206,7 +225,7 @@ func listsPath(places []Place, path string) bool {
 }
 
 func covers(places []Place, path string) bool {
-	return slices.ContainsFunc(places, func(p Place) bool { return within(p.Path, path) })
+	return slices.ContainsFunc(places, func(p Place) bool { return Within(p.Path, path) })
 }
 
 func (p Places) envPlaces(compat bool) []Place {

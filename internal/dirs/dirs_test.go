@@ -1,8 +1,7 @@
-package config
+package dirs
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,7 @@ import (
 
 func placesOf(t *testing.T, cwd string, env ...string) Places {
 	t.Helper()
-	p, err := NewPlaces(func(name string) string {
+	p, err := New(func(name string) string {
 		for _, e := range env {
 			if value, ok := strings.CutPrefix(e, name+"="); ok {
 				return value
@@ -47,15 +46,15 @@ func TestC11Places(t *testing.T) {
 	for _, tt := range tests {
 		p := placesOf(t, "/w", tt.env...)
 		if p.Home != tt.home || p.State != tt.state || p.Cache != tt.cach || p.Workspace != "/w" || p.Project != "/w/.ken" {
-			t.Errorf("%s: NewPlaces = %+v, want %s, %s, %s", tt.name, p, tt.home, tt.state, tt.cach)
+			t.Errorf("%s: New = %+v, want %s, %s, %s", tt.name, p, tt.home, tt.state, tt.cach)
 		}
 	}
 	for _, bad := range []struct{ cwd, home, want string }{
 		{"/w", "", "set HOME or KEN_HOME"}, {"/w", "relative", "set HOME or KEN_HOME"}, {"w", "/h", "no absolute name"},
 	} {
-		_, err := NewPlaces(func(name string) string { return map[string]string{"HOME": bad.home}[name] }, bad.cwd)
+		_, err := New(func(name string) string { return map[string]string{"HOME": bad.home}[name] }, bad.cwd)
 		if err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("NewPlaces(HOME=%s, %s) = %v, want %q", bad.home, bad.cwd, err, bad.want)
+			t.Errorf("New(HOME=%s, %s) = %v, want %q", bad.home, bad.cwd, err, bad.want)
 		}
 	}
 }
@@ -169,21 +168,6 @@ func TestCatalogListsNothingTwice(t *testing.T) {
 	p := placesOf(t, "/w", "HOME=/h", "KEN_CAPABILITY_DIRS=/w:/h/.ken")
 	if got := show(p.Catalog(false)); got != "env user /w must be there\nenv user /h/.ken must be there\n" {
 		t.Errorf("Catalog = %s, want the two that hold all others", got)
-	}
-}
-
-func TestPlacesFile(t *testing.T) {
-	p, _, _ := at(t)
-	if got, err := p.File(); err != nil || got != filepath.Join(p.Home, "ken.yaml") {
-		t.Errorf("File() = %s, %v, want ken.yaml although it is not there", got, err)
-	}
-	write(t, filepath.Join(p.Home, "ken.json"), "{}")
-	if got, err := p.File(); err != nil || got != filepath.Join(p.Home, "ken.json") {
-		t.Errorf("File() = %s, %v, want ken.json", got, err)
-	}
-	write(t, filepath.Join(p.Home, "ken.yaml"), "")
-	if got, err := p.File(); err == nil {
-		t.Errorf("File() = %s with both, want an error", got)
 	}
 }
 
