@@ -82,6 +82,14 @@ func (c *environment) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// listOf returns a list that is never nil, which JSON would show as null.
+func listOf[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
 // explain says what went wrong: in words, and with --json as the one document
 // that was asked for.
 func (c *environment) explain(err error) {
