@@ -127,11 +127,11 @@ func NewRemove(cfg Config) *cobra.Command {
 }
 
 // arguments checks their number.
-func (cfg Config) arguments(least, most int) cobra.PositionalArgs {
+func (c Config) arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if len(given) < least || len(given) > most {
 			_, wanted, _ := strings.Cut(cmd.Use, " ")
-			return cfg.Usage(fmt.Errorf("%s takes %s; see %s --help", cmd.CommandPath(), wanted, cmd.CommandPath()))
+			return c.Usage(fmt.Errorf("%s takes %s; see %s --help", cmd.CommandPath(), wanted, cmd.CommandPath()))
 		}
 		return nil
 	}
