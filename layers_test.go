@@ -85,6 +85,7 @@ var layers = []layer{
 	{"internal/govern/policy", words + "internal/address internal/glob internal/programs"}, // pure: no store, no files, no syntax
 	{"internal/govern/policyfile", words + "internal/spelling internal/yamldoc internal/govern/policy"},
 	{"internal/config", words + ground + "internal/govern/policy internal/govern/policyfile"},
+	{"internal/config/sample", "internal/config"},
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},

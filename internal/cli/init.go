@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/cli/output"
-	"ken/internal/config"
+	"ken/internal/config/sample"
 	"ken/internal/dirs"
 )
 
@@ -23,7 +23,7 @@ func newInit(env *environment) *cobra.Command {
 				return err
 			}
 			dir := places.Home
-			written, kept, err := config.Init(dir)
+			written, kept, err := sample.Write(dir)
 			if err != nil {
 				return err
 			}

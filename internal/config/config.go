@@ -7,8 +7,7 @@
 // what the user has, and what would widen it is refused.
 //
 // [Set] edits one key of a file, atomically, and leaves comments, order and
-// every other key as they are. [Init] writes a commented file and a small
-// catalog to begin with.
+// every other key as they are. [Sample] is a commented file to begin with.
 package config
 
 import (

@@ -114,17 +114,18 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
+// The names of a configuration file. A directory has one of the two.
 const (
-	yamlName = "ken.yaml"
-	jsonName = "ken.json"
+	YAMLName = "ken.yaml"
+	JSONName = "ken.json"
 )
 
 // find returns the configuration file of a directory: ken.yaml, or ken.json
 // where only that is there. Two at once, and a name that would be passed over,
 // are problems.
 func find(dir string) (file string, there bool, problems []capability.Problem) {
-	file = filepath.Join(dir, yamlName)
-	for _, name := range []string{yamlName, jsonName, "ken.yml"} {
+	file = filepath.Join(dir, YAMLName)
+	for _, name := range []string{YAMLName, JSONName, "ken.yml"} {
 		candidate := filepath.Join(dir, name)
 		_, err := os.Lstat(candidate)
 		switch {

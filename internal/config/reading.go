@@ -27,7 +27,7 @@ type reading struct {
 func newReading(p dirs.Places, file string, workspace bool) reading {
 	return reading{
 		file: file, dir: filepath.Dir(file), home: p.UserHome,
-		workspace: workspace, project: p.Workspace, ownFile: filepath.Join(p.Home, yamlName),
+		workspace: workspace, project: p.Workspace, ownFile: filepath.Join(p.Home, YAMLName),
 	}
 }
 

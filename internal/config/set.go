@@ -122,11 +122,11 @@ func edit(op, file, key string, change func(before []byte) ([]byte, error)) erro
 
 // onlyFile refuses to make a second configuration file in a directory.
 func onlyFile(target string) error {
-	other := jsonName
+	other := JSONName
 	switch filepath.Base(target) {
-	case yamlName:
-	case jsonName:
-		other = yamlName
+	case YAMLName:
+	case JSONName:
+		other = YAMLName
 	default:
 		return nil
 	}

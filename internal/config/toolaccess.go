@@ -192,7 +192,7 @@ func RuleFiles(places dirs.Places, explicit string, c Config) []string {
 		out = append(out, file)
 	} else {
 		for _, dir := range []string{places.Home, places.Project} {
-			out = append(out, filepath.Join(dir, yamlName), filepath.Join(dir, jsonName))
+			out = append(out, filepath.Join(dir, YAMLName), filepath.Join(dir, JSONName))
 		}
 	}
 	for _, f := range c.Policy.Cedar {
