@@ -175,6 +175,7 @@ var layers = []layer{
 	{"internal/cli/adding", words + "internal/add internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
 	{"internal/cli/auditing", "internal/cli/output internal/govern/audit"},
 	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
+	{"internal/cli/discovering", "capability internal/cli/output internal/door internal/find/vectors"},
 	{"internal/cli/evals", "capability internal/cli/output internal/door internal/find/checkup internal/find/eval internal/find/vectors internal/know/catalog"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},

@@ -28,6 +28,21 @@ func wordsOf(list iter.Seq[*door.Entry]) catalogWords {
 	return w
 }
 
+// checkFilter refuses unknown kinds and categories. It goes through the catalog only
+// where one was given.
+func checkFilter(view door.View, kinds []string, category string) error {
+	if len(kinds) == 0 && category == "" {
+		return nil
+	}
+	words := wordsOf(view.All())
+	for _, k := range kinds {
+		if err := checkWord("kind", k, words.kinds); err != nil {
+			return err
+		}
+	}
+	return checkWord("category", strings.ToLower(category), words.categories)
+}
+
 // mostWords is how many values of a flag an error lists.
 const mostWords = 30
 

@@ -1,4 +1,4 @@
-package cli
+package discovering
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // printed as if a model saw them.
 func TestStoppedCards(t *testing.T) {
 	var out bytes.Buffer
-	c := &discoverCommand{&environment{out: output.New(&out)}}
+	c := Config{Out: output.New(&out)}
 	found := door.Found{}
 	found.Cards = []door.Piece{{ID: "invoices", Score: 0.7}}
 	found.Rollout.Inject, found.Rollout.CardsReason = true, "capabilities.killSwitch is disable"
