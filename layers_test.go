@@ -84,7 +84,8 @@ var layers = []layer{
 	// Govern: what may happen, and what did.
 	{"internal/govern/policy", words + "internal/address internal/glob internal/programs"}, // pure: no store, no files, no syntax
 	{"internal/govern/policyfile", words + "internal/spelling internal/yamldoc internal/govern/policy"},
-	{"internal/config", words + ground + "internal/govern/policy internal/govern/policyfile"},
+	{"internal/config/orchestration", words + ground + "internal/govern/policy"},
+	{"internal/config", words + ground + "internal/config/orchestration internal/govern/policy internal/govern/policyfile"},
 	{"internal/config/sample", "internal/config"},
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
@@ -144,7 +145,7 @@ var layers = []layer{
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
 	{"internal/talk/commands", words + ground + "internal/door internal/govern/policy internal/know/catalog internal/know/source/mcptools internal/talk/event internal/talk/slash"},
 	{"internal/talk/consent", words + ground + "internal/govern/approval internal/talk/event"},
-	{"internal/talk/layers", words + ground + "internal/config internal/door internal/govern/policy internal/govern/reload internal/know/catalog internal/talk/event internal/talk/layerfiles internal/talk/model internal/talk/prompt internal/talk/session"},
+	{"internal/talk/layers", words + ground + "internal/config/orchestration internal/door internal/govern/policy internal/govern/reload internal/know/catalog internal/talk/event internal/talk/layerfiles internal/talk/model internal/talk/prompt internal/talk/session"},
 	{"internal/talk/toolcall", words + ground + "internal/talk/session"},
 	{"internal/talk/ask", words + ground + "internal/talk/event internal/talk/session"},
 	{"internal/talk/compact", words + ground + "internal/talk/model internal/talk/prompt internal/talk/session"},

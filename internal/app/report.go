@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ken/internal/config"
+	"ken/internal/config/orchestration"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/trace"
 	"ken/internal/talk/event"
@@ -18,7 +19,7 @@ func (a *App) newReporter() *trace.Reporter {
 		Lookup: a.capability,
 	}
 	if a.Settings.Trace.Orchestration != config.OrchestrationOff {
-		r.File = trace.NewFile(a.Places.Orchestration())
+		r.File = trace.NewFile(orchestration.Dir(a.Places.Workspace))
 	}
 	if url := a.Settings.Trace.OTLP; url != "" {
 		r.Spans = trace.NewSpans(url, Version())

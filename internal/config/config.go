@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/config/orchestration"
 	"ken/internal/govern/policy"
 )
 
@@ -47,7 +48,7 @@ type Config struct {
 	Hooks []Hook
 
 	// Work is what .orchestration says is under way. No file of Ken's says it.
-	Work []Work
+	Work []orchestration.Work
 
 	// Policy is what rules are made of: the profile's settings, and over them
 	// what files say. Default policy.Defaults(policy.Personal); the zero value

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/config/orchestration"
 	"ken/internal/dirs"
 )
 
@@ -43,7 +44,9 @@ func Load(places dirs.Places, explicit string) (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, &Error{problems}
 	}
-	scope(places, &cfg)
+	if cfg.Trace.Orchestration != OrchestrationOff {
+		cfg.Work, cfg.Policy.Scope = orchestration.Read(places.Workspace)
+	}
 	return cfg, nil
 }
 

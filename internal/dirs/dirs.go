@@ -134,10 +134,6 @@ func Here() (Places, error) {
 	return New(os.Getenv, cwd)
 }
 
-// Orchestration returns where the work at hand is written down, whether it is
-// there or not.
-func (p Places) Orchestration() string { return filepath.Join(p.Workspace, ".orchestration") }
-
 func (p Places) absolute(name string) string { return Absolute(p.Workspace, p.UserHome, name) }
 
 // Absolute returns the path that a name means from a directory, with ~ for the

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/config"
+	"ken/internal/config/orchestration"
 	"ken/internal/door"
 	"ken/internal/govern/reload"
 	"ken/internal/talk/event"
@@ -126,7 +126,7 @@ const longestWork = 300 // characters of one line of it
 
 // workText describes the work at hand. It came with the project, so each text is
 // one short line.
-func workText(list []config.Work) string {
+func workText(list []orchestration.Work) string {
 	var out strings.Builder
 	line := func(name string, texts []string) {
 		for _, text := range texts {

@@ -1,4 +1,6 @@
-package config
+// Package orchestration reads the work that the folder .orchestration of a
+// workspace says is under way, and the files that are its own.
+package orchestration
 
 import (
 	"cmp"
@@ -11,34 +13,37 @@ import (
 	"strings"
 	"syscall"
 
-	"ken/internal/dirs"
 	"ken/internal/govern/policy"
 	"ken/internal/yamldoc"
 )
 
 const (
-	// orchestrationFile lists the work that agents are to do, with the id and the
-	// scope of each piece. It lies in [dirs.Places.Orchestration].
-	orchestrationFile = "active_intents.yaml"
-	mostOrchestration = 1 << 20 // bytes
+	folder   = ".orchestration"
+	file     = "active_intents.yaml"
+	mostText = 1 << 20 // bytes
 )
 
-// scope reads the scopes of the work at hand, which narrow what a model may
-// change. A file that cannot be followed leaves nothing in scope.
-func scope(p dirs.Places, c *Config) {
-	if c.Trace.Orchestration == OrchestrationOff {
-		return
-	}
-	where := filepath.Join(filepath.Base(p.Orchestration()), orchestrationFile)
-	text, err := readOrchestration(p, where)
+// Dir returns the folder of a workspace in which people keep the work that
+// agents are to do, whether it is there or not.
+func Dir(workspace string) string { return filepath.Join(workspace, folder) }
+
+// File returns the file in [Dir] that lists the work, with the id and the scope
+// of each piece, whether it is there or not.
+func File(workspace string) string { return filepath.Join(workspace, folder, file) }
+
+// Read returns the work at hand in a workspace, and the scope of it, which
+// narrows what a model may change. The scope is nil where nothing says one. A file
+// that cannot be followed leaves nothing in scope.
+func Read(workspace string) ([]Work, *policy.WriteScope) {
+	where := filepath.Join(folder, file)
+	text, err := read(workspace, where)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return
+		return nil, nil
 	case err != nil:
-		c.Policy.Scope = &policy.WriteScope{Where: where, Trouble: err.Error()}
-		return
+		return nil, &policy.WriteScope{Where: where, Trouble: err.Error()}
 	}
-	work, err := parseWork(text)
+	work, err := parse(text)
 	scope := scopeOf(work)
 	if err == nil && scope != nil {
 		// A pattern that cannot be read is the file's fault, not that of all rules.
@@ -47,15 +52,14 @@ func scope(p dirs.Places, c *Config) {
 	if err != nil {
 		work, scope = nil, &policy.WriteScope{Trouble: err.Error()}
 	}
-	c.Work = work
 	if scope != nil {
 		scope.Where = where
-		c.Policy.Scope = scope
 	}
+	return work, scope
 }
 
-func readOrchestration(p dirs.Places, name string) ([]byte, error) {
-	root, err := os.OpenRoot(p.Workspace)
+func read(workspace, name string) ([]byte, error) {
+	root, err := os.OpenRoot(workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +72,8 @@ func readOrchestration(p dirs.Places, name string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, errors.New("not a regular file"))
 	}
-	text, err := io.ReadAll(io.LimitReader(f, mostOrchestration+1))
-	if err == nil && len(text) > mostOrchestration {
+	text, err := io.ReadAll(io.LimitReader(f, mostText+1))
+	if err == nil && len(text) > mostText {
 		err = errors.New("larger than 1 MiB")
 	}
 	return text, err
@@ -84,8 +88,8 @@ type Work struct {
 	Acceptance  []string
 }
 
-// parseWork returns the work that is under way.
-func parseWork(text []byte) ([]Work, error) {
+// parse returns the work that is under way.
+func parse(text []byte) ([]Work, error) {
 	m, err := yamldoc.Parse(text, yamldoc.Limits{})
 	if err != nil {
 		return nil, err
