@@ -179,7 +179,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if cfg.Dir == "" {
 		dir, err := os.Getwd()
 		if err != nil {
-			return nil, fmt.Errorf("find the working directory: %w; change to another", err)
+			return nil, fmt.Errorf("cannot find the working directory: %w; change to a folder that exists", err)
 		}
 		cfg.Dir = dir
 	}

@@ -110,7 +110,7 @@ const folderIdle = 10 * time.Minute
 func Work(ctx context.Context, cfg Config, run func(queue.WorkerConfig) error) error {
 	dir, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("find the working directory: %w; change to another", err)
+		return fmt.Errorf("cannot find the working directory: %w; change to a folder that exists", err)
 	}
 	cfg.Dir, cfg.Getenv = cmp.Or(cfg.Dir, dir), os.Getenv
 	for i, path := range cfg.Catalogs {

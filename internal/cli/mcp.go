@@ -50,7 +50,7 @@ func newMCP(env *environment) *cobra.Command {
 func (c *mcpCommand) stopDaemon() error {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("find the working directory: %w; change to another", err)
+		return fmt.Errorf("cannot find the working directory: %w; change to a folder that exists", err)
 	}
 	place, err := shim.Where(os.Getenv, cwd)
 	if err != nil {

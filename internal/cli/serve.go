@@ -56,7 +56,7 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	dir, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("find the working directory: %w; change to another", err)
+		return fmt.Errorf("cannot find the working directory: %w; change to a folder that exists", err)
 	}
 	var l *daemon.Listener
 	if place, err := shim.Where(os.Getenv, dir); err == nil && shim.Supported {

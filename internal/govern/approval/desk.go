@@ -46,19 +46,6 @@ type Config struct {
 	Times func() Times
 }
 
-// Times are how long things last at a desk. The fields are those of [Config], a
-// zero means the same, and what is less than zero counts as zero.
-type Times struct{ For, OnceFor, SessionFor, Retain, AlwaysFor time.Duration }
-
-func (t Times) filled() Times {
-	usual := func(d, usual time.Duration) time.Duration { return cmp.Or(max(d, 0), usual) }
-	return Times{
-		For: usual(t.For, 24*time.Hour), OnceFor: usual(t.OnceFor, time.Hour),
-		SessionFor: usual(t.SessionFor, 30*24*time.Hour), Retain: usual(t.Retain, 90*24*time.Hour),
-		AlwaysFor: usual(t.AlwaysFor, 30*24*time.Hour),
-	}
-}
-
 // A Desk keeps questions and answers in a store. Its methods may be used by any
 // number of goroutines, and any number of processes may have a desk on the same
 // store. It holds nothing that needs closing.

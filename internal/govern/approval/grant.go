@@ -16,6 +16,19 @@ import (
 	"ken/internal/store"
 )
 
+// Times are how long things last at a desk. The fields are those of [Config], a
+// zero means the same, and what is less than zero counts as zero.
+type Times struct{ For, OnceFor, SessionFor, Retain, AlwaysFor time.Duration }
+
+func (t Times) filled() Times {
+	usual := func(d, usual time.Duration) time.Duration { return cmp.Or(max(d, 0), usual) }
+	return Times{
+		For: usual(t.For, 24*time.Hour), OnceFor: usual(t.OnceFor, time.Hour),
+		SessionFor: usual(t.SessionFor, 30*24*time.Hour), Retain: usual(t.Retain, 90*24*time.Hour),
+		AlwaysFor: usual(t.AlwaysFor, 30*24*time.Hour),
+	}
+}
+
 // A Grant is a consent that holds: what policy compares, and where it comes
 // from. Every field that is set narrows it.
 type Grant struct {

@@ -148,7 +148,7 @@ func (t Ticket) Err() error {
 			e.Err = fmt.Errorf("%w: %s", e.Err, t.Answer.Note)
 		}
 	case Expired:
-		e.Err = fmt.Errorf("approval request %s expired without an answer at %s; that is not a denial", t.ID, stamp(t.Expires))
+		e.Err = fmt.Errorf("approval request %s expired at %s without an answer; this does not count as a denial", t.ID, stamp(t.Expires))
 		e.Fix = "make the call again to ask again"
 	case Pending:
 		e.Err = fmt.Errorf("approval request %s waits for an answer until %s", t.ID, stamp(t.Expires))

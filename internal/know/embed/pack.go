@@ -100,7 +100,7 @@ func (p *packing) setFields(weights map[Field]float64) error {
 // newPacking sorts the pieces, and makes all parts but the hash table.
 func newPacking(vocabulary []string, weights []float32) (*packing, error) {
 	if len(vocabulary) == 0 || len(weights)%len(vocabulary) != 0 {
-		return nil, fmt.Errorf("%d weights for %d pieces: every piece needs equally many", len(weights), len(vocabulary))
+		return nil, fmt.Errorf("%d weights cannot be shared out among %d pieces: each needs the same number", len(weights), len(vocabulary))
 	}
 	p := &packing{dims: len(weights) / len(vocabulary)}
 	largest, err := largestOf(weights)

@@ -288,7 +288,7 @@ func (s *Store) entries(ctx context.Context, k keys, last int) (have []Entry, si
 			return have, size, nil
 		}
 	}
-	return nil, 0, damaged(k.entry(len(have)+1), errors.New("the entry is not there"))
+	return nil, 0, damaged(k.entry(len(have)+1), errors.New("the entry is missing"))
 }
 
 // newID returns 26 letters and digits: 130 random bits that do not reveal when
