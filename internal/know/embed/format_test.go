@@ -109,7 +109,7 @@ func TestPackRefuses(t *testing.T) {
 		"no name":          {"", []string{"a"}, noise(1, 16), "a name of 0 bytes"},
 		"name with space":  {"my model", []string{"a"}, noise(1, 16), "the name"},
 		"nothing":          {"x", nil, nil, "0 pieces"},
-		"weights too few":  {"x", []string{"a", "b"}, noise(1, 17), "17 weights for 2 pieces"},
+		"weights too few":  {"x", []string{"a", "b"}, noise(1, 17), "17 weights cannot be shared out among 2 pieces"},
 		"twice":            {"x", []string{"a", "a"}, noise(2, 16), "there twice"},
 		"not a number":     {"x", []string{"a"}, append(noise(1, 15), float32(math.NaN())), "NaN"},
 		"infinite":         {"x", []string{"a"}, append(noise(1, 15), float32(math.Inf(1))), "Inf"},
