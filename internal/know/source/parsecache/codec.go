@@ -21,7 +21,7 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic = "KENPARSE"
-	Version   = 6
+	Version   = 7
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
@@ -196,6 +196,20 @@ func (x *packer) recipe(r *capability.Recipe) {
 	packList(x, &r.OKStatus, 1, nil, x.integer)
 	x.flag(&r.EndOfOptions)
 	x.flag(&r.Passthrough)
+	x.text(&r.Program)
+	x.text(&r.PackageSHA256)
+	x.text(&r.Input)
+	packMaybe(x, &r.Ask, x.ask)
+}
+
+func (x *packer) ask(a *capability.Ask) {
+	x.text(&a.Model)
+	x.text(&a.System)
+	x.text(&a.Prompt)
+	x.list(&a.Instructions)
+	x.schema(&a.Answer)
+	x.integer(&a.MaxTokens)
+	x.float(&a.MaxPrice)
 }
 
 func (x *packer) migration(m *capability.Migration) {

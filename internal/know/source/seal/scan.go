@@ -83,8 +83,12 @@ func labels(c *capability.Capability) []string {
 		}
 	}
 	if r := c.Run; r != nil {
-		out = append(out, r.Runner, r.Action, r.Method, r.URL, r.Workspace, r.ProgramSHA256)
+		out = append(out, r.Runner, r.Action, r.Method, r.URL, r.Workspace, r.ProgramSHA256, r.Program, r.PackageSHA256, r.Input)
 		out = slices.Concat(out, r.Argv, r.Env, r.EnvValues, r.Hosts)
+		if a := r.Ask; a != nil {
+			out = append(out, a.Model, a.System, a.Prompt, SchemaText(a.Answer))
+			out = append(out, a.Instructions...)
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		out = append(out, key, c.Meta[key])
