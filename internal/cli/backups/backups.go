@@ -263,25 +263,29 @@ func place(p dirs.Places, work string, outer []backup.Folder) error {
 		if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 			return err
 		}
-		if err := aside(o.Path); err != nil {
-			return err
-		}
-		if err := os.Rename(from, o.Path); err != nil {
+		if err := replace(o.Path, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// aside gives a folder that exists its other name.
-func aside(dir string) error {
+// replace puts a folder in the place of dir, which is kept as before(dir) unless it
+// is empty. If it fails, dir is as it was: a rename to another file system does.
+func replace(dir, from string) error {
 	if err := os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil // it was empty
+		return os.Rename(from, dir)
 	}
 	if _, err := os.Lstat(before(dir)); err == nil {
 		return fmt.Errorf("%s exists from an earlier restore; remove or rename it", before(dir))
 	}
-	return os.Rename(dir, before(dir))
+	if err := os.Rename(dir, before(dir)); err != nil {
+		return err
+	}
+	if err := os.Rename(from, dir); err != nil {
+		return errors.Join(err, os.Rename(before(dir), dir))
+	}
+	return nil
 }
 
 // verifyRestored opens what was restored and verifies its audit log.
