@@ -23,8 +23,9 @@ const (
 	kindAdvice   = "instructions"
 )
 
-// A besides holds the prompts, resources, templates and instructions of a server that may be
-// used: neither their text nor a difference from what was accepted bars them.
+// A besides holds the prompts, resources, templates and instructions of a server
+// that may be used: neither their text nor a difference from what was accepted
+// bars them.
 type besides struct {
 	prompts   []*mcp.Prompt
 	resources []*mcp.Resource

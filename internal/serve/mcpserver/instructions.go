@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ken/internal/door"
@@ -23,7 +24,9 @@ func (ep *endpoint) advice() string {
 	ep.s.writeMissing(&out)
 	if ep.s.cfg.Backends != nil && ep.s.cfg.Instructions > 0 {
 		offers, _ := ep.s.cfg.Backends.Offers(ep.who)
-		ep.s.writeInstructions(&out, offers, serversIn(ep.view()))
+		if slices.ContainsFunc(offers, func(o Offer) bool { return o.Instructions != "" }) {
+			ep.s.writeInstructions(&out, offers, serversIn(ep.view()))
+		}
 	}
 	return out.String()
 }
@@ -70,7 +73,7 @@ func (s *Server) writeInstructions(out *strings.Builder, offers []Offer, visible
 		out.WriteString("\n\n" + untrusted.Block(short, untrusted.BlockConfig{Key: s.key, Origin: "instructions of the server " + o.Server, Max: len(short)}))
 	}
 	if skipped > 0 {
-		fmt.Fprintf(out, "\n\nThe instructions of %d more servers are left out (mcp.instructions).", skipped)
+		fmt.Fprintf(out, "\n\nInstructions of other servers are left out, by the limit mcp.instructions: %d.", skipped)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestInstructions(t *testing.T) {
 	var b strings.Builder
 	s.writeInstructions(&b, offers, map[string]bool{"plain": true, "silent": true, "long": true, "late": true})
 	got := b.String()
-	for _, want := range []string{"Ask nicely.", "instructions of the server plain", "(cut: mcp.instructions)", "instructions of 1 more servers are left out (mcp.instructions)"} {
+	for _, want := range []string{"Ask nicely.", "instructions of the server plain", "(cut: mcp.instructions)", "Instructions of other servers are left out, by the limit mcp.instructions: 1."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
