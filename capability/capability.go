@@ -188,8 +188,8 @@ type Recipe struct {
 	URL    string `json:"url,omitempty"`
 }
 
-// An Ask is a question to a model. "{name}" in Prompt stands for an argument, which
-// the model is shown as data that somebody else wrote.
+// An Ask is a question to a model. "{name}" in Prompt stands for an argument. The
+// model is told that the argument is data and not an instruction.
 type Ask struct {
 	Model  string `json:"model,omitempty"` // PROVIDER/NAME; empty: the one of ken.yaml
 	System string `json:"system,omitempty"`

@@ -297,7 +297,7 @@ func sayVersion(t *testing.T, cmd *exec.Cmd) {
 func inNamespace(t *testing.T, script string, args ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to mount and to change the root folder")
+		t.Skip("cannot here: only root can mount and change the root folder")
 	}
 	if out, err := exec.Command("unshare", "--mount", "--propagation", "private", "true").CombinedOutput(); err != nil {
 		t.Skipf("cannot here: no mount namespace: %v %s", err, out)

@@ -178,8 +178,8 @@ func quoteArgument(s string) string {
 // briefLength is how many characters a line about a request has at most.
 const briefLength = 80
 
-// Brief returns what would run on one line, shortened, for lists. Nobody decides
-// by it: Lines has everything.
+// Brief returns what would run as one short line, for lists. It leaves things out;
+// a person who decides is shown Lines.
 func (t Ticket) Brief() string {
 	q := &t.Question
 	what := q.Command

@@ -175,7 +175,7 @@ func (s *Set) Disable(ctx context.Context, by capability.Principal, name, place,
 		if _, missing := s.Find(ctx, name, place); missing != nil {
 			return nil, missing
 		}
-		return nil, nil // it is there, and nobody ever enabled it
+		return nil, nil // it exists and was never enabled
 	}
 	return off, err
 }

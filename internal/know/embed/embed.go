@@ -54,8 +54,8 @@ const placeholder = "placeholder"
 // is part of the program, so its checksum is left to the package's tests.
 func Builtin() *Model { return readBuiltin() }
 
-// GiveBackBuiltin gives the memory of the model inside the binary back until it
-// is next used: an index of many texts has read most of it, a message reads little.
+// GiveBackBuiltin returns the memory of the built-in model to the system. The next
+// use reads it again. Indexing many texts reads most of the model, a message little.
 func GiveBackBuiltin() { GiveBack(builtin) }
 
 var readBuiltin = sync.OnceValue(func() *Model {

@@ -27,8 +27,8 @@ var builtin string
 // part of the program, so its checksum is left to the package's tests.
 func Builtin() *Model { return readBuiltin() }
 
-// GiveBackBuiltin gives the memory of the model inside the binary back until it
-// is next used.
+// GiveBackBuiltin returns the memory of the built-in model to the system. The next
+// use reads it again.
 func GiveBackBuiltin() { embed.GiveBack(builtin) }
 
 var readBuiltin = sync.OnceValue(func() *Model {
