@@ -31,6 +31,9 @@ func TestTexts(t *testing.T) {
 		{`{"path":"lnk"}`, true, false},
 		{`{"path":"way/lnk"}`, true, false},
 		{fmt.Sprintf(`{"path":%q}`, filepath.Join(dir, "lnk")), true, false},
+		{`{"path":"missing/../lnk"}`, true, false}, // many programs clean a path before they open it
+		{`{"path":"` + strings.Repeat("./", 3000) + `lnk"}`, true, false},
+		{`{"path":"lnk/"}`, true, false},
 		{`{"o":{"files":{".env":"x"}}}`, true, false},
 		{`{"path":"` + strings.Repeat("./", 3000) + `.env"}`, true, false},
 		{`{"path":"` + strings.Repeat(`.\\`, 3000) + `.env"}`, true, false},
