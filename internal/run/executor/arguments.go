@@ -53,6 +53,15 @@ func BadArguments(call capability.Call, cause error, fix string) error {
 	return &capability.Error{Kind: capability.Invalid, Op: "read the arguments of", Target: string(call.Target), Err: cause, Fix: fix}
 }
 
+// Outdated returns the error of a call that was decided on for a capability that is
+// another now.
+func Outdated(op string, call capability.Call) error {
+	return &capability.Error{
+		Kind: capability.Conflict, Op: op, Target: string(call.Target),
+		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
+	}
+}
+
 func plainType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64:

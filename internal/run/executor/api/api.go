@@ -132,7 +132,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		return executor.Facts{}, err
 	}
 	if c != nil && c.Hash != p.capability.Hash {
-		return executor.Facts{}, changed(call)
+		return executor.Facts{}, executor.Outdated("call", call)
 	}
 	return executor.Facts{
 		Hosts: p.hosts(), Required: []string{executor.PermNetwork}, Args: p.args,
@@ -179,13 +179,6 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		x.limits.Bytes = min(x.limits.Bytes, n)
 	}
 	return x.run(ctx)
-}
-
-func changed(call capability.Call) error {
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "call", Target: string(call.Target),
-		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -56,7 +56,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, err
 	}
 	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
-		return nil, changed(call)
+		return nil, executor.Outdated("call", call)
 	}
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "api.") {
 		return nil, unfit(call, errors.New("recipe makes no request"), "say in run what it asks for: runner, method and url")

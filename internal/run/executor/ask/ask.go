@@ -99,7 +99,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, err
 	}
 	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
-		return nil, changed(call)
+		return nil, executor.Outdated("ask with", call)
 	}
 	if c.Run == nil || c.Run.Runner != Runner || c.Run.Ask == nil || c.Run.Ask.Prompt == "" {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: "ask with", Target: string(call.Target), Err: errors.New("it does not say what to ask"), Fix: `add ask, as in ask: {prompt: "Summarize {text}"}`}
@@ -120,13 +120,6 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, executor.BadArguments(call, fmt.Errorf("the prompt has %d tokens with these arguments, more than %d", p.tokens, mostInput), "send less, or a part of it")
 	}
 	return p, nil
-}
-
-func changed(call capability.Call) error {
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "ask with", Target: string(call.Target),
-		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
-	}
 }
 
 func readArguments(call capability.Call) (map[string]json.RawMessage, error) {
@@ -193,7 +186,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		return executor.Facts{}, err
 	}
 	if c != nil && c.Hash != p.capability.Hash {
-		return executor.Facts{}, changed(call)
+		return executor.Facts{}, executor.Outdated("ask with", call)
 	}
 	model := p.Model
 	if model == "" {

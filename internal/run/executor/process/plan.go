@@ -101,20 +101,13 @@ func (p *plan) args() int {
 	return n
 }
 
-func changed(call capability.Call) error {
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "run", Target: string(call.Target),
-		Err: errors.New("changed since the decision"), Fix: "look at it again and repeat the call",
-	}
-}
-
 func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error) {
 	c, detail, err := e.cfg.Lookup(ctx, call.Target)
 	if err != nil {
 		return nil, err
 	}
 	if call.CapabilityHash != "" && call.CapabilityHash != c.Hash {
-		return nil, changed(call)
+		return nil, executor.Outdated("run", call)
 	}
 	invalid := func(err error, fix string) error {
 		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}

@@ -166,7 +166,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		return executor.Facts{}, err
 	}
 	if c != nil && c.Hash != p.capability.Hash {
-		return executor.Facts{}, changed(call)
+		return executor.Facts{}, executor.Outdated("run", call)
 	}
 	f := executor.Facts{
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
