@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/jsonappend internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -52,6 +52,7 @@ var layers = []layer{
 	{"internal/tokenizer", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/jsonappend", ""},
 	{"internal/lazy", ""},
 	{"internal/memory", ""},
 	{"internal/packagefiles", ""},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/jsonappend"
 )
 
 // A selection is written on every turn, and a day of them is read when a
@@ -16,25 +17,14 @@ import (
 // reflection; the tests hold them to what encoding/json writes and reads.
 
 // object writes the fields of a JSON object in order.
-type object struct {
-	b    []byte
-	some bool
-}
+type object struct{ b []byte }
 
-func (o *object) key(k string) {
-	if o.some {
-		o.b = append(o.b, ',')
-	}
-	o.some = true
-	o.b = append(o.b, '"')
-	o.b = append(o.b, k...)
-	o.b = append(o.b, '"', ':')
-}
+func (o *object) key(k string) { o.b = jsonappend.Key(o.b, k) }
 
 func (o *object) str(k, v string) {
 	if v != "" {
 		o.key(k)
-		o.b = appendString(o.b, v)
+		o.b = jsonappend.String(o.b, v)
 	}
 }
 
@@ -67,21 +57,9 @@ func (o *object) list(k string, list []string) {
 	}
 	o.key(k)
 	for i, s := range list {
-		o.b = appendString(append(o.b, "[,"[min(i, 1)]), s)
+		o.b = jsonappend.String(append(o.b, "[,"[min(i, 1)]), s)
 	}
 	o.b = append(o.b, ']')
-}
-
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
-			quoted, _ := json.Marshal(s) // a string always can be
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
 }
 
 // appendJSON appends e as json.Marshal would write it. Its scores have gone
@@ -93,7 +71,7 @@ func (e *Event) appendJSON(b []byte) []byte {
 	o.b = e.Time.AppendFormat(o.b, time.RFC3339Nano)
 	o.b = append(o.b, '"')
 	o.key("kind")
-	o.b = appendString(o.b, string(e.Kind))
+	o.b = jsonappend.String(o.b, string(e.Kind))
 	o.str("session", e.Session)
 	o.str("turn", e.Turn)
 	o.str("id", string(e.ID))
@@ -154,9 +132,9 @@ func (e *Event) appendJSON(b []byte) []byte {
 func (it *Item) appendJSON(b []byte) []byte {
 	o := object{b: append(b, '{')}
 	o.key("id")
-	o.b = appendString(o.b, string(it.ID))
+	o.b = jsonappend.String(o.b, string(it.ID))
 	o.key("tier")
-	o.b = appendString(o.b, string(it.Tier))
+	o.b = jsonappend.String(o.b, string(it.Tier))
 	o.score("score", it.Score)
 	if it.Seed != 0 {
 		o.score("seed", it.Seed)
@@ -169,7 +147,7 @@ func (it *Item) appendJSON(b []byte) []byte {
 	if len(it.Names) > 0 {
 		o.key("names")
 		for i, id := range it.Names {
-			o.b = appendString(append(o.b, "[,"[min(i, 1)]), string(id))
+			o.b = jsonappend.String(append(o.b, "[,"[min(i, 1)]), string(id))
 		}
 		o.b = append(o.b, ']')
 	}
@@ -179,9 +157,9 @@ func (it *Item) appendJSON(b []byte) []byte {
 func (s *Skip) appendJSON(b []byte) []byte {
 	o := object{b: append(b, '{')}
 	o.key("id")
-	o.b = appendString(o.b, string(s.ID))
+	o.b = jsonappend.String(o.b, string(s.ID))
 	o.key("reason")
-	o.b = appendString(o.b, s.Reason)
+	o.b = jsonappend.String(o.b, s.Reason)
 	o.score("score", s.Score)
 	if s.Seed != 0 {
 		o.score("seed", s.Seed)

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"ken/internal/jsonappend"
 )
 
 // timeLayout is the seed's: UTC, milliseconds, fixed width, so that texts
@@ -39,7 +40,7 @@ func (e *encoder) key(name string) {
 // foreign begins a field whose name comes from outside.
 func (e *encoder) foreign(name string) {
 	e.comma()
-	if e.b = append(appendString(e.b, name), ':'); e.spaced {
+	if e.b = append(jsonappend.ASCII(e.b, name), ':'); e.spaced {
 		e.b = append(e.b, ' ')
 	}
 }
@@ -54,7 +55,7 @@ func (e *encoder) comma() {
 
 func (e *encoder) string(name, s string) {
 	e.key(name)
-	e.b = appendString(e.b, s)
+	e.b = jsonappend.ASCII(e.b, s)
 }
 
 // optional leaves an empty text out.
@@ -148,7 +149,7 @@ func (e *encoder) seed(r *Record) {
 		e.b = append(e.b, '{')
 		for _, k := range slices.Sorted(maps.Keys(r.Metadata.Notes)) {
 			e.foreign(k)
-			e.b = appendString(e.b, r.Metadata.Notes[k])
+			e.b = jsonappend.ASCII(e.b, r.Metadata.Notes[k])
 		}
 		e.b = append(e.b, '}')
 	}
@@ -156,7 +157,7 @@ func (e *encoder) seed(r *Record) {
 	if e.key("error"); r.Error == nil {
 		e.null()
 	} else {
-		e.b = appendString(e.b, *r.Error)
+		e.b = jsonappend.ASCII(e.b, *r.Error)
 	}
 }
 
@@ -194,7 +195,7 @@ func (e *encoder) value(v any, f func(string) string) {
 	case json.Number:
 		e.b = append(e.b, v...)
 	case string:
-		e.b = appendString(e.b, f(v))
+		e.b = jsonappend.ASCII(e.b, f(v))
 	case []any:
 		e.b = append(e.b, '[')
 		for i, item := range v {
@@ -231,53 +232,6 @@ func cleanJSON(raw json.RawMessage, redact func(string) string) (json.RawMessage
 	var e encoder
 	e.value(v, redact)
 	return e.b, nil
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string in ASCII. Bytes that are not UTF-8
-// become the replacement character.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[start:i]...)
-		r, size := rune(c), 1
-		if c >= utf8.RuneSelf {
-			r, size = utf8.DecodeRuneInString(s[i:])
-		}
-		b = appendEscape(b, r)
-		i += size
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
-}
-
-func appendEscape(b []byte, r rune) []byte {
-	switch r {
-	case '"', '\\':
-		return append(b, '\\', byte(r))
-	case '\n':
-		return append(b, '\\', 'n')
-	case '\r':
-		return append(b, '\\', 'r')
-	case '\t':
-		return append(b, '\\', 't')
-	}
-	if r > 0xffff {
-		r -= 0x10000
-		return appendUnit(appendUnit(b, 0xd800+r>>10), 0xdc00+r&0x3ff)
-	}
-	return appendUnit(b, r)
-}
-
-func appendUnit(b []byte, u rune) []byte {
-	return append(b, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
 // decode reads a line back.

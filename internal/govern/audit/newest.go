@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/jsonappend"
 )
 
 // A Search chooses records as its Filter does, and of those the ones that have
@@ -252,7 +253,7 @@ func newChooser(s Search) *chooser {
 		need("tenant", s.Of.Tenant)
 	}
 	if s.Text != "" {
-		quoted := appendString(nil, s.Text)
+		quoted := jsonappend.ASCII(nil, s.Text)
 		c.fold = quoted[1 : len(quoted)-1]
 	}
 	for _, m := range s.Mentions {

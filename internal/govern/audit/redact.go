@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"ken/internal/jsonappend"
 )
 
 // redacted stands where a secret was.
@@ -230,7 +232,7 @@ func forms(v string) []string {
 	if err == nil {
 		out = append(out, strings.Trim(string(quoted), `"`))
 	}
-	out = append(out, strings.Trim(string(appendString(nil, v)), `"`),
+	out = append(out, strings.Trim(string(jsonappend.ASCII(nil, v)), `"`),
 		url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))))
 	// Inside a longer text, base64 has three ways to fall; only the middle of
 	// each is the value's alone.

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/jsonappend"
 )
 
 // TestRedactForms: text with a secret (between « and ») and what must stay.
@@ -334,15 +336,15 @@ func TestEveryTextIsRedacted(t *testing.T) {
 func TestLinesAreASCII(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "text")
-		b := appendString(nil, s)
+		b := jsonappend.ASCII(nil, s)
 		for _, c := range b {
 			if c < ' ' || c > '~' {
-				t.Fatalf("appendString(%q) = %q has %#x", s, b, c)
+				t.Fatalf("jsonappend.ASCII(%q) = %q has %#x", s, b, c)
 			}
 		}
 		var back string
 		if err := json.Unmarshal(b, &back); err != nil || back != strings.ToValidUTF8(s, "\ufffd") {
-			t.Fatalf("appendString(%q) = %s reads back as %q, %v", s, b, back, err)
+			t.Fatalf("jsonappend.ASCII(%q) = %s reads back as %q, %v", s, b, back, err)
 		}
 	})
 }

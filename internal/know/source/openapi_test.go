@@ -15,7 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"ken/capability"
-	"ken/internal/know/source/jsonscan"
+	"ken/internal/jsonappend"
 	"ken/internal/know/source/openapi"
 	"ken/internal/know/source/sourcetest"
 	"ken/internal/yamldoc"
@@ -377,7 +377,7 @@ func appendYAML(dst []byte, v yamldoc.Value, indent int) []byte {
 	}
 	for _, f := range m.Fields {
 		dst = append(append(dst, '\n'), strings.Repeat(" ", indent)...)
-		dst = append(jsonscan.AppendQuoted(dst, f.Key), ": "...)
+		dst = append(jsonappend.String(dst, f.Key), ": "...)
 		dst = appendYAML(dst, f.Value, indent+2)
 	}
 	return dst

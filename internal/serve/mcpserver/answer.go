@@ -5,6 +5,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/jsonappend"
 )
 
 // An answer is a result that is JSON already. The SDK adds to its _meta, so
@@ -54,32 +56,11 @@ func completeList(modern bool) []byte {
 	return b
 }
 
-// appendText appends s as a JSON string.
-func appendText(b []byte, s string) []byte {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		b = append(b, '"')
-		b = append(b, s...)
-		return append(b, '"')
-	}
-	enc, err := json.Marshal(s)
-	if err != nil { // a string always has a JSON form
-		return append(b, `""`...)
-	}
-	return append(b, enc...)
-}
-
 // said is a tool result of one text.
 func said(modern bool, text string, failed bool) *answer {
 	b := complete(modern)
 	b = append(b, `"content":[{"type":"text","text":`...)
-	b = appendText(b, text)
+	b = jsonappend.String(b, text)
 	b = append(b, `}]`...)
 	if failed {
 		b = append(b, `,"isError":true`...)

@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/jsonappend"
 	"ken/internal/untrusted"
 )
 
@@ -341,7 +342,7 @@ func (x *exchange) pause(c claim, requests map[string]json.RawMessage) (*answer,
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, name), ':')
+		b = append(jsonappend.String(b, name), ':')
 		b = append(b, requests[name]...)
 	}
 	b = append(b, '}')
@@ -352,7 +353,7 @@ func (x *exchange) pause(c claim, requests map[string]json.RawMessage) (*answer,
 			return nil, err
 		}
 		b = append(b, `,"requestState":`...)
-		b = appendText(b, state)
+		b = jsonappend.String(b, state)
 	}
 	return &answer{body: append(b, '}')}, nil
 }

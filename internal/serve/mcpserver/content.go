@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/jsonappend"
 	"ken/internal/untrusted"
 )
 
@@ -143,14 +144,14 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 		b = append(appendContents(b, p, p.Link, meta), ',')
 	case p.Link != "":
 		b = append(b, `{"type":"resource_link","uri":`...)
-		b = append(appendText(b, p.Link), ',')
+		b = append(jsonappend.String(b, p.Link), ',')
 		if p.MIME != "" {
 			b = append(b, `"mimeType":`...)
-			b = append(appendText(b, p.MIME), ',')
+			b = append(jsonappend.String(b, p.MIME), ',')
 		}
 		if !strings.Contains(string(p.Extra), `"name"`) { // it must have one
 			b = append(b, `"name":`...)
-			b = append(appendText(b, p.Link), ',')
+			b = append(jsonappend.String(b, p.Link), ',')
 		}
 	case p.Data != nil && strings.HasPrefix(p.MIME, "image/"), p.Data != nil && strings.HasPrefix(p.MIME, "audio/"):
 		b = append(b, `{"type":"`...)
@@ -158,17 +159,17 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 		b = append(b, `","data":"`...)
 		b = base64.StdEncoding.AppendEncode(b, p.Data)
 		b = append(b, `","mimeType":`...)
-		b = append(appendText(b, p.MIME), ',')
+		b = append(jsonappend.String(b, p.MIME), ',')
 	case p.Data != nil:
 		b = append(b, `{"type":"resource","resource":`...)
 		b = append(appendContents(b, p, "ken://data", nil), ',')
 	case p.JSON != nil:
 		b = append(b, `{"type":"text","text":`...)
 		text, _ := untrusted.Tokens(string(p.JSON)) // the same value
-		b = append(appendText(b, text), ',')
+		b = append(jsonappend.String(b, text), ',')
 	default:
 		b = append(b, `{"type":"text","text":`...)
-		b = append(appendText(b, p.Text), ',')
+		b = append(jsonappend.String(b, p.Text), ',')
 	}
 	b = appendExtra(b, p.Extra)
 	b[len(b)-1] = '}' // for the last comma
@@ -178,10 +179,10 @@ func appendBlock(b []byte, p *capability.Part) []byte {
 // appendContents writes what a resource holds, and what its maker said of it.
 func appendContents(b []byte, p *capability.Part, uri string, meta json.RawMessage) []byte {
 	b = append(b, `{"uri":`...)
-	b = appendText(b, uri)
+	b = jsonappend.String(b, uri)
 	if p.MIME != "" {
 		b = append(b, `,"mimeType":`...)
-		b = appendText(b, p.MIME)
+		b = jsonappend.String(b, p.MIME)
 	}
 	switch {
 	case p.Data != nil:
@@ -190,10 +191,10 @@ func appendContents(b []byte, p *capability.Part, uri string, meta json.RawMessa
 		b = append(b, '"')
 	case p.JSON != nil:
 		b = append(b, `,"text":`...)
-		b = appendText(b, string(p.JSON))
+		b = jsonappend.String(b, string(p.JSON))
 	default:
 		b = append(b, `,"text":`...)
-		b = appendText(b, p.Text)
+		b = jsonappend.String(b, p.Text)
 	}
 	if len(meta) > 0 {
 		b = append(b, `,"_meta":`...)

@@ -37,7 +37,7 @@ func TestToolResult(t *testing.T) {
 		res    capability.Result
 		want   string
 	}{
-		{"text", false, capability.Result{Parts: []capability.Part{{Text: "a\"b<é"}}}, `{"content":[{"type":"text","text":"a\"b\u003cé"}]}`},
+		{"text", false, capability.Result{Parts: []capability.Part{{Text: "a\"b<é"}}}, `{"content":[{"type":"text","text":"a\"b<é"}]}`},
 		{"nothing", false, capability.Result{}, `{"content":[]}`},
 		{"modern", true, capability.Result{Parts: []capability.Part{{Text: "x"}}, Failed: true}, `{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":true}`},
 		{"handle", false, capability.Result{Parts: []capability.Part{{Text: "x"}}, Handle: "h1"}, `{"content":[{"type":"text","text":"x"}],"_meta":{"ken/handle":"h1"}}`},
@@ -54,7 +54,7 @@ func TestToolResult(t *testing.T) {
 		{"a list is structured now", true, capability.Result{Parts: []capability.Part{{JSON: json.RawMessage(`[1]`), MIME: "application/json"}}}, `{"resultType":"complete","content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}`},
 		{"json of ours", false, capability.Result{Parts: []capability.Part{{Text: "x"}, {JSON: json.RawMessage(`{"a":1}`)}}}, `{"content":[{"type":"text","text":"x"},{"type":"text","text":"{\"a\":1}"}]}`},
 		{"template tokens", false, capability.Result{Parts: []capability.Part{{Text: "done<|im_end|>"}, {JSON: json.RawMessage(`{"a":"<|im_end|>"}`), MIME: "application/json"}}},
-			`{"content":[{"type":"text","text":"done\u003c\\|im_end|\u003e"}],"structuredContent":{"a":"<|im_end|>"},"_meta":{"ken/brokenTokens":1}}`},
+			`{"content":[{"type":"text","text":"done<\\|im_end|>"}],"structuredContent":{"a":"<|im_end|>"},"_meta":{"ken/brokenTokens":1}}`},
 		{"template tokens in JSON as text", false, capability.Result{Parts: []capability.Part{{Text: `{"a":"[INST]"}`}}},
 			`{"content":[{"type":"text","text":"{\"a\":\"\\u005bINST]\"}"}],"_meta":{"ken/brokenTokens":1}}`},
 	} {

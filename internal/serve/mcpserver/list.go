@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"ken/internal/jsonappend"
 )
 
 // pageSize is how many tools, prompts or resources one page of a list holds.
@@ -41,7 +43,7 @@ func (l *list) page(from int, modern bool) []byte {
 	b := completeList(modern)
 	if to < len(l.items) {
 		b = append(b, `"nextCursor":`...)
-		b = appendText(b, base64.RawURLEncoding.EncodeToString([]byte(l.names[to-1])))
+		b = jsonappend.String(b, base64.RawURLEncoding.EncodeToString([]byte(l.names[to-1])))
 		b = append(b, ',')
 	}
 	b = append(b, '"')

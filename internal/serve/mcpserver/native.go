@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/jsonappend"
 	"ken/internal/schema"
 	"ken/internal/untrusted"
 )
@@ -38,7 +39,7 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 		return native{}, err
 	}
 	n := native{hash: e.Hash, name: name}
-	b := append([]byte(`{"name":`), appendText(nil, name)...)
+	b := append([]byte(`{"name":`), jsonappend.String(nil, name)...)
 	if e.DisplayName != "" && e.DisplayName != name {
 		b = append(b, `,"title":`...)
 		b = appendSafe(b, e.DisplayName)
@@ -65,7 +66,7 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 // appendSafe appends a text that a model reads, made safe, as a JSON string.
 func appendSafe(b []byte, s string) []byte {
 	s, _ = untrusted.Tokens(s)
-	return appendText(b, s)
+	return jsonappend.String(b, s)
 }
 
 func isObject(raw json.RawMessage) bool {
@@ -91,7 +92,7 @@ func appendExtraOfTool(b []byte, e capability.Effects, extra json.RawMessage) []
 		} else {
 			b = append(b, ',')
 		}
-		b = append(appendText(b, name), ':')
+		b = append(jsonappend.String(b, name), ':')
 	}
 	for _, name := range slices.Sorted(maps.Keys(more.Annotations)) {
 		annotation(name)

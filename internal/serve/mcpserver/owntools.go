@@ -5,6 +5,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/envelope"
+	"ken/internal/jsonappend"
 )
 
 // The names of Ken's own tools.
@@ -33,9 +34,9 @@ const shown = `"_meta":{"anthropic/alwaysLoad":true}`
 // model reads them in every turn.
 func (s *Server) metaTools(surface string, results bool) (names []string, items []json.RawMessage) {
 	add := func(name, description, schema string) {
-		b := append([]byte(`{"name":`), appendText(nil, name)...)
+		b := append([]byte(`{"name":`), jsonappend.String(nil, name)...)
 		b = append(b, `,"description":`...)
-		b = appendText(b, description)
+		b = jsonappend.String(b, description)
 		b = append(b, `,"inputSchema":`...)
 		b = append(b, schema...)
 		if output := s.cfg.Door.OutputSchema(name); output != nil {
@@ -60,7 +61,7 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendText(b, name)
+			b = jsonappend.String(b, name)
 		}
 		add(toolIntent, "Say what you are about to do",
 			`{"type":"object","properties":{"intent":{"enum":[`+string(b)+`]}},"required":["intent"]}`)

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/jsonappend"
 	"ken/internal/untrusted"
 )
 
@@ -59,9 +60,9 @@ func (ep *endpoint) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*
 			return nil, wireError(ctx, err, "")
 		}
 		b := append(complete(modern), `"description":`...)
-		b = appendText(b, description)
+		b = jsonappend.String(b, description)
 		b = append(b, `,"messages":[{"role":"user","content":{"type":"text","text":`...)
-		b = appendText(b, text)
+		b = jsonappend.String(b, text)
 		return &answer{body: append(b, `}}]}`...)}, nil
 	}
 	args, err := json.Marshal(struct {

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"ken/llm"
 )
@@ -306,16 +303,4 @@ func TestBodyIsBounded(t *testing.T) {
 	if n != mostBody || Broken(err).Kind != llm.Malformed {
 		t.Errorf("read %d bytes, %v; want %d and malformed", n, err, mostBody)
 	}
-}
-
-// TestAppendString compares with the standard library's reading.
-func TestAppendString(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
-		got := AppendString([]byte("x"), s)
-		var back string
-		if err := json.Unmarshal(got[1:], &back); err != nil || back != strings.ToValidUTF8(strings.Map(func(r rune) rune { return r }, s), "\ufffd") {
-			t.Fatalf("AppendString(%q) = %s, read as %q, %v", s, got, back, err)
-		}
-	})
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"ken/internal/know/source/sourcetest"
 )
 
@@ -71,19 +69,6 @@ func TestUnquoteIsWhatEncodingJSONReads(t *testing.T) {
 			t.Errorf("unquote(%q) = %q, want %q", in, got, want)
 		}
 	}
-}
-
-func TestQuotedTextsAreJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.String().Draw(t, "s")
-		var got string
-		if err := json.Unmarshal(AppendQuoted(nil, s), &got); err != nil {
-			t.Fatalf("appendQuoted(%q) = %s: %v", s, AppendQuoted(nil, s), err)
-		}
-		if want := strings.ToValidUTF8(s, "\ufffd"); got != want {
-			t.Fatalf("appendQuoted(%q) reads as %q", s, got)
-		}
-	})
 }
 
 func FuzzJSONWalk(f *testing.F) {

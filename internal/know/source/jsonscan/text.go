@@ -104,27 +104,6 @@ func hex4(b []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// AppendQuoted writes a text as JSON.
-func AppendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, `\n`...)
-		case r == '\t':
-			dst = append(dst, `\t`...)
-		case r < ' ':
-			dst = append(dst, `\u00`...)
-			dst = append(dst, "0123456789abcdef"[r>>4], "0123456789abcdef"[r&15])
-		default:
-			dst = utf8.AppendRune(dst, r)
-		}
-	}
-	return append(dst, '"')
-}
-
 // Shorten quotes a text for a message.
 func Shorten(s string) string {
 	const most = 60

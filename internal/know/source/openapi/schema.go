@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"ken/internal/know/source/jsonscan"
+	"ken/internal/jsonappend"
 	"ken/internal/yamldoc"
 )
 
@@ -74,7 +74,7 @@ func (w *schemaWriter) more() bool {
 }
 
 func (w *schemaWriter) raw(s string)  { w.out = append(w.out, s...) }
-func (w *schemaWriter) text(s string) { w.out = jsonscan.AppendQuoted(w.out, s) }
+func (w *schemaWriter) text(s string) { w.out = jsonappend.String(w.out, s) }
 
 // key begins a member of an object.
 func (w *schemaWriter) key(name string) {

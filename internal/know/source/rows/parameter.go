@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"ken/capability"
+	"ken/internal/jsonappend"
 	"ken/internal/know/source/jsonscan"
 )
 
@@ -34,19 +35,19 @@ func rowSchema(params []capability.Parameter) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(jsonscan.AppendQuoted(out, p.Name), ":{"...)
+		out = append(jsonappend.String(out, p.Name), ":{"...)
 		if p.Type != "" {
-			out = jsonscan.AppendQuoted(append(out, `"type":`...), p.Type)
+			out = jsonappend.String(append(out, `"type":`...), p.Type)
 		}
 		if p.Description != "" {
 			if p.Type != "" {
 				out = append(out, ',')
 			}
-			out = jsonscan.AppendQuoted(append(out, `"description":`...), p.Description)
+			out = jsonappend.String(append(out, `"description":`...), p.Description)
 		}
 		out = append(out, '}')
 		if p.Required {
-			required = jsonscan.AppendQuoted(append(required, ','), p.Name)
+			required = jsonappend.String(append(required, ','), p.Name)
 		}
 	}
 	out = append(out, '}')

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/jsonappend"
 	"ken/internal/run/executor"
 )
 
@@ -331,7 +332,7 @@ func (s *sheet) result(changed int64) capability.Result {
 		}
 		text = fmt.Appendf(text, `,"complete":%v`, s.full == "" && s.cut == 0)
 		if len(notes) > 0 {
-			text = appendString(append(text, `,"note":`...), strings.Join(notes, ". "))
+			text = jsonappend.String(append(text, `,"note":`...), strings.Join(notes, ". "))
 		}
 		r.Parts = []capability.Part{{JSON: append(text, '}'), MIME: "application/json"}}
 		return r

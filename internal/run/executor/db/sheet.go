@@ -3,6 +3,8 @@ package db
 import (
 	"fmt"
 	"strings"
+
+	"ken/internal/jsonappend"
 )
 
 // The forms of rows.
@@ -43,7 +45,7 @@ func (s *sheet) begin(columns []string) {
 			if i > 0 {
 				s.text = append(s.text, ',')
 			}
-			s.text = appendString(s.text, c)
+			s.text = jsonappend.String(s.text, c)
 		}
 		s.text = append(s.text, `],"rows":[`...)
 	case formatCSV:

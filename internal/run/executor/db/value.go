@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"ken/internal/jsonappend"
 )
 
 // A value that an engine gives is nil, bool, int64, float64, string, []byte, a
@@ -58,27 +60,27 @@ func appendJSON(b []byte, v any, most int, cut *int) []byte {
 		return strconv.AppendInt(b, v, 10)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return appendString(b, plainFloat(v))
+			return jsonappend.String(b, plainFloat(v))
 		}
 		return strconv.AppendFloat(b, v, 'g', -1, 64)
 	case number:
-		return appendString(b, string(v))
+		return jsonappend.String(b, string(v))
 	case jsonText:
 		if len(v) <= most && json.Valid([]byte(v)) {
 			return append(b, v...)
 		}
-		return appendString(b, clipped(string(v), most, cut))
+		return jsonappend.String(b, clipped(string(v), most, cut))
 	case string:
-		return appendString(b, clipped(v, most, cut))
+		return jsonappend.String(b, clipped(v, most, cut))
 	case []byte:
 		return appendBytes(b, v, len(v), most, cut)
 	case long:
 		if v.isText {
-			return appendString(b, v.text(most, cut))
+			return jsonappend.String(b, v.text(most, cut))
 		}
 		return appendBytes(b, v.head, v.whole, most, cut)
 	}
-	return appendString(b, fmt.Sprint(v))
+	return jsonappend.String(b, fmt.Sprint(v))
 }
 
 // appendBytes writes bytes, of which there are as many as whole says.
@@ -91,25 +93,6 @@ func appendBytes(b, v []byte, whole, most int, cut *int) []byte {
 	b = append(b, `,"base64":"`...)
 	b = base64.StdEncoding.AppendEncode(b, v)
 	return append(b, `"}`...)
-}
-
-func appendString(b []byte, s string) []byte {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		b = append(b, '"')
-		return append(append(b, s...), '"')
-	}
-	raw, err := json.Marshal(s) // a string: it cannot fail
-	if err != nil {
-		return append(b, `""`...)
-	}
-	return append(b, raw...)
 }
 
 // plainText returns a value as text, for tables that people and models read.

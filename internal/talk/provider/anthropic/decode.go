@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ken/internal/jsonappend"
 	"ken/internal/talk/provider"
 	"ken/llm"
 )
@@ -269,11 +270,11 @@ func (b *open) whole() *llm.Block {
 		}
 		return &llm.Block{Call: &llm.ToolCall{ID: b.id, Name: b.name, Arguments: args}}
 	case "thinking":
-		opaque := provider.AppendString([]byte(`{"type":"thinking","thinking":`), string(b.text))
-		opaque = provider.AppendString(append(opaque, `,"signature":`...), string(b.signature))
+		opaque := jsonappend.String([]byte(`{"type":"thinking","thinking":`), string(b.text))
+		opaque = jsonappend.String(append(opaque, `,"signature":`...), string(b.signature))
 		return &llm.Block{Reasoning: &llm.Reasoning{Text: string(b.text), Wire: wire, Opaque: append(opaque, '}')}}
 	case "redacted_thinking":
-		opaque := provider.AppendString([]byte(`{"type":"redacted_thinking","data":`), b.data)
+		opaque := jsonappend.String([]byte(`{"type":"redacted_thinking","data":`), b.data)
 		return &llm.Block{Reasoning: &llm.Reasoning{Wire: wire, Opaque: append(opaque, '}')}}
 	}
 	return nil // a block of the vendor's own tools, which are never asked for

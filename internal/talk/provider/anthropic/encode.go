@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"ken/internal/talk/provider"
+	"ken/internal/jsonappend"
 	"ken/llm"
 )
 
@@ -111,7 +111,7 @@ type encoder struct {
 }
 
 func (e *encoder) raw(s string) *encoder { e.dst = append(e.dst, s...); return e }
-func (e *encoder) str(s string) *encoder { e.dst = provider.AppendString(e.dst, s); return e }
+func (e *encoder) str(s string) *encoder { e.dst = jsonappend.String(e.dst, s); return e }
 
 // close ends an object, with a mark of the cache where one is wanted.
 func (e *encoder) close(mark bool) *encoder {

@@ -90,7 +90,7 @@ func TestEncode(t *testing.T) {
 		{"arguments that are no object", llm.Request{Messages: []llm.Message{
 			assistant(call("1", "a", `{"x":`), call("2", "a", `[1]`), call("3", "a", `{"x":"`+"\xff"+`"}`)),
 		}}, head + `,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"a","input":{"_raw":"{\"x\":"}},` +
-			`{"type":"tool_use","id":"2","name":"a","input":{"_raw":"[1]"}},{"type":"tool_use","id":"3","name":"a","input":{"_raw":"{\"x\":\"�\"}"}}]}]}`},
+			`{"type":"tool_use","id":"2","name":"a","input":{"_raw":"[1]"}},{"type":"tool_use","id":"3","name":"a","input":{"_raw":"{\"x\":\"\ufffd\"}"}}]}]}`},
 		{"ids of other wires", llm.Request{Messages: []llm.Message{
 			assistant(call("call|fc:1", "a", `{}`)), user(result("call|fc:1", text("r"))),
 		}}, head + `,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"call_13a0f82f3044476c120ad56e","name":"a","input":{}}]},` +

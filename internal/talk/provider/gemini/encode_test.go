@@ -112,7 +112,7 @@ func TestEncodeMessages(t *testing.T) {
 			"arguments that are no object", traits{},
 			[]llm.Message{assistant(call("a", "f", ``, ""), call("b", "f", `{"x":`, ""), call("c", "f", `[1]`, ""), call("d", "f", "{\"\xff\":1}", ""))},
 			`{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{}}},{"functionCall":{"id":"b","name":"f","args":{"raw":"{\"x\":"}}},` +
-				`{"functionCall":{"id":"c","name":"f","args":{"raw":"[1]"}}},{"functionCall":{"id":"d","name":"f","args":{"raw":"{\"` + "\uFFFD" + `\":1}"}}}]}`,
+				`{"functionCall":{"id":"c","name":"f","args":{"raw":"[1]"}}},{"functionCall":{"id":"d","name":"f","args":{"raw":"{\"\ufffd\":1}"}}}]}`,
 		},
 		{
 			"thoughts go back as they came", newest,

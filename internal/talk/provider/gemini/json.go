@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"ken/internal/talk/provider"
+	"ken/internal/jsonappend"
 	"ken/llm"
 )
 
@@ -31,4 +31,4 @@ func object(data []byte) bool {
 }
 
 // text writes a JSON string. What is not UTF-8 becomes U+FFFD.
-func (w *writer) text(s string) { w.b = provider.AppendString(w.b, s) }
+func (w *writer) text(s string) { w.b = jsonappend.String(w.b, s) }

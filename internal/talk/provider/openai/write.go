@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"ken/internal/talk/provider"
+	"ken/internal/jsonappend"
 	"ken/llm"
 )
 
@@ -21,19 +21,10 @@ type writer struct {
 func (w *writer) raw(s string) { w.b = append(w.b, s...) }
 
 // sep writes a comma unless the list or object has just begun.
-func (w *writer) sep() {
-	if n := len(w.b); n > 0 && w.b[n-1] != '[' && w.b[n-1] != '{' {
-		w.b = append(w.b, ',')
-	}
-}
+func (w *writer) sep() { w.b = jsonappend.Comma(w.b) }
 
 // field begins a member of an object.
-func (w *writer) field(name string) {
-	w.sep()
-	w.b = append(w.b, '"')
-	w.b = append(w.b, name...)
-	w.b = append(w.b, '"', ':')
-}
+func (w *writer) field(name string) { w.b = jsonappend.Key(w.b, name) }
 
 func (w *writer) text(name, value string) {
 	w.field(name)
@@ -46,7 +37,7 @@ func (w *writer) number(name string, n int) {
 }
 
 // str writes a string. What is not UTF-8 becomes U+FFFD.
-func (w *writer) str(s string) { w.b = provider.AppendString(w.b, s) }
+func (w *writer) str(s string) { w.b = jsonappend.String(w.b, s) }
 
 // json writes what is JSON already. Strings in it may still not be UTF-8, which
 // servers refuse.
