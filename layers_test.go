@@ -139,6 +139,7 @@ var layers = []layer{
 	{"internal/talk/provider/...", words + ground + "internal/talk/model"},
 	{"internal/talk/opener", words + ground + "internal/config internal/find/outcome internal/talk/model internal/talk/provider/..."},
 	{"internal/talk/session", words + ground},
+	{"internal/talk/demo", "llm"},
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
 	{"internal/talk/layerfiles", words + ground + "internal/talk/prompt"},
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},

@@ -103,7 +103,9 @@ type Config struct {
 	OneCall bool
 
 	environment func() []string
-	gateway     *mcpgateway.Gateway // of another App
+	principal   capability.Principal // who started the program; zero: the local user
+	closed      func() error         // called last by Close; nil: nothing is
+	gateway     *mcpgateway.Gateway  // of another App
 }
 
 // environ returns the whole environment where it is the process's own. A stand-in
@@ -198,7 +200,13 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a = &App{Settings: loader.Start(), Places: places, Principal: capability.Principal{ID: "local"}, configFile: cfg.ConfigFile, getenv: cfg.Getenv}
+	if cfg.principal.ID == "" {
+		cfg.principal.ID = "local"
+	}
+	a = &App{Settings: loader.Start(), Places: places, Principal: cfg.principal, configFile: cfg.ConfigFile, getenv: cfg.Getenv}
+	if cfg.closed != nil {
+		a.closers.Add(cfg.closed)
+	}
 	a.observe, a.path = cfg.Observe, executors.ProgramPath(a.Settings.Extensions.Path, cfg.Getenv("PATH"))
 	a.keepSecrets(cfg)
 	a.Vectors, err = vectors.New(vectors.Config{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ken/capability"
@@ -33,6 +34,7 @@ import (
 	"ken/internal/store"
 	"ken/internal/talk/commands"
 	"ken/internal/talk/consent"
+	"ken/internal/talk/demo"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
@@ -49,11 +51,20 @@ type Site struct {
 	started time.Time
 	mcp     *mcpbridge.Handler
 	records stream.TurnRecords
+	demo    *demoSite // nil: this is the demo
 }
 
 // NewSite makes what is served. waiting ends when the server is about to stop:
 // requests that only wait for news are answered then.
 func (a *App) NewSite(waiting context.Context, log *slog.Logger) (*Site, error) {
+	s, err := newSite(waiting, a, log)
+	if err == nil {
+		s.demo = newDemoSite(waiting, a, log)
+	}
+	return s, err
+}
+
+func newSite(waiting context.Context, a *App, log *slog.Logger) (*Site, error) {
 	s := &Site{app: a, started: time.Now(), records: stream.TurnRecords{Store: a.store.Get, Keep: a.Settings.Chat.Keep}}
 	s.meters = metrics.NewMeters(&s.numbers, s.readings())
 	told := s.meters.Outcome
@@ -94,11 +105,20 @@ func (s *Site) routes(waiting context.Context) []wire.Route {
 
 // ServeAs answers a request.
 func (s *Site) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Identity) {
+	if s.demo != nil && strings.HasPrefix(r.URL.Path, demoAPI) {
+		s.demo.ServeAs(w, r, who)
+		return
+	}
 	s.handler.ServeAs(w, r, who)
 }
 
 // Drain begins no more turns and waits for those that run; see [stream.Hub.Drain].
-func (s *Site) Drain(ctx context.Context) error { return s.hub.Drain(ctx) }
+func (s *Site) Drain(ctx context.Context) error {
+	if s.demo == nil {
+		return s.hub.Drain(ctx)
+	}
+	return errors.Join(s.hub.Drain(ctx), s.demo.drain(ctx))
+}
 
 // EndCalls accepts no more calls, waits up to serve.drain for running calls,
 // and cancels the rest. Each call gets its result. See [runner.Runner.Close].
@@ -277,7 +297,7 @@ func (s *Site) readings() metrics.Readings {
 
 func (s *Site) system(waiting context.Context) systemapi.Config {
 	a := s.app
-	return systemapi.Config{
+	cfg := systemapi.Config{
 		Version: Version(), Workspace: a.Places.Workspace, Profile: a.loader.ProfileName, Tokenizer: string(a.Settings.Discovery.Tokenizer),
 		Model: func() (string, int) { return a.Models.Name(), a.Models.Row().Window },
 		Modes: func() []string { return a.Rules().ModeNames() }, Intents: policy.Intents, Fault: a.loader.Fault,
@@ -294,6 +314,11 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.Models.SetPrice(p) },
 		Metrics:  s.numbers.Text, MetricsType: metrics.ContentType,
 	}
+	if playsDemo(a) {
+		cfg.Demo = demo.Requests()
+		cfg.Model = func() (string, int) { return "demo/script", a.Models.Row().Window }
+	}
+	return cfg
 }
 
 // reviews returns what waits for review.

@@ -23,7 +23,7 @@ func addCommands(root *cobra.Command, c *environment) {
 		}
 		root.AddCommand(list...)
 	}
-	add("start", "Start here:", newServe(c), newChat(c), newConnect(c), newAdd(c), newInit(c), newDoctor(c))
+	add("start", "Start here:", newDemo(c), newServe(c), newChat(c), newConnect(c), newAdd(c), newInit(c), newDoctor(c))
 	add("find", "Find and run capabilities:", append(newJobs(c), newCatalog(c), newDiscover(c), newRun(c))...)
 	add("govern", "Decide and look back:", newApprove(c), newAudit(c), newExtension(c), newPolicy(c), newStats(c))
 	add("set", "Set up:", newConfig(c), newSecret(c), newToken(c), newLogin(c), newRemove(c), newDisconnect(c), newMCP(c))
@@ -33,22 +33,33 @@ func addCommands(root *cobra.Command, c *environment) {
 	root.SetCompletionCommandGroupID("other")
 }
 
+// demoStep suggests the demo.
+const demoStep = "ken demo shows Ken at work in a minute; nothing has to be set up."
+
 // nextStep suggests what to do next with this installation.
 func (c *environment) nextStep() string {
+	return "Next: " + strings.Join(c.nextSteps(), "\n      ")
+}
+
+// nextSteps suggests what to do next, the best first.
+func (c *environment) nextSteps() []string {
 	places, err := dirs.Here()
 	if err != nil {
-		return "Next: ken doctor says what is wrong with this installation."
+		return []string{"ken doctor says what is wrong with this installation."}
 	}
 	switch settings, err := config.Load(places, c.configFile); {
 	case err != nil:
-		return "Next: ken.yaml cannot be used; ken config check says why."
+		return []string{"ken.yaml cannot be used; ken config check says why."}
 	case settings.Model == "" && len(settings.MCP.Servers) == 0:
-		return "Next: ken serve opens a page in which you can try Ken; nothing has to be set up.\n" +
-			"      ken connect claude puts Ken before the MCP servers of a client (also codex, cursor, vscode, …)."
+		return []string{
+			demoStep,
+			"ken serve opens the page, which helps you to choose a model.",
+			"ken connect claude puts Ken before the MCP servers of a client (also codex, cursor, vscode, …).",
+		}
 	case settings.Model == "":
-		return "Next: ken config set model PROVIDER/NAME names a model for ken chat, as in ollama/qwen3."
+		return []string{"ken config set model PROVIDER/NAME names a model for ken chat, as in ollama/qwen3."}
 	default:
-		return "Next: ken chat talks with " + output.Line(settings.Model) + "; ken serve does so in the browser."
+		return []string{"ken chat talks with " + output.Line(settings.Model) + "; ken serve does so in the browser."}
 	}
 }
 

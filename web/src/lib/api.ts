@@ -1,3 +1,4 @@
+import { base } from "./base";
 import type { Problem } from "./types";
 
 // A Refusal is what the server says instead of an answer: a problem document,
@@ -26,7 +27,7 @@ export function address(path: string, query?: Query): string {
     for (const one of Array.isArray(value) ? value : [String(value)]) search.append(name, one);
   }
   const text = search.toString();
-  return "/api/v1" + path + (text ? "?" + text : "");
+  return (base ? "/api/demo/v1" : "/api/v1") + path + (text ? "?" + text : "");
 }
 
 // id makes a capability's id, or another, fit for a path: a slash in it stays.

@@ -1,6 +1,10 @@
 // Where the person is. Views read `route`, and links are plain <a href>: a
 // click on one is taken over where it leads to the page itself.
 
+import { base } from "./base";
+
+const within = () => location.pathname.slice(base.length) || "/";
+
 function parts(path: string): string[] {
   return path.split("/").filter(Boolean).map((part) => {
     try {
@@ -12,7 +16,7 @@ function parts(path: string): string[] {
 }
 
 class Route {
-  path = $state(location.pathname);
+  path = $state(within());
   search = $state(location.search);
   view = $derived(parts(this.path)[0] ?? "chat");
   rest = $derived(parts(this.path).slice(1).join("/")); // an id may have slashes
@@ -22,13 +26,13 @@ class Route {
 export const route = new Route();
 
 function read() {
-  route.path = location.pathname;
+  route.path = within();
   route.search = location.search;
 }
 
 export function go(to: string, how: "push" | "replace" = "push") {
-  if (to === location.pathname + location.search) return;
-  history[how === "push" ? "pushState" : "replaceState"](null, "", to);
+  if (to === within() + location.search) return;
+  history[how === "push" ? "pushState" : "replaceState"](null, "", base + to);
   read();
 }
 
@@ -40,14 +44,14 @@ export function setQuery(change: Record<string, string | undefined>) {
     else q.delete(name);
   }
   const text = q.toString();
-  go(location.pathname + (text ? "?" + text : ""), "replace");
+  go(within() + (text ? "?" + text : ""), "replace");
 }
 
 addEventListener("popstate", read);
 document.addEventListener("click", (e) => {
   const a = (e.target as Element | null)?.closest?.("a");
   if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
-  if (a.target || a.origin !== location.origin || a.hasAttribute("download") || /^\/(api|auth)\//.test(a.pathname)) return;
+  if (a.target || a.origin !== location.origin || a.hasAttribute("download") || a.rel === "external" || /^\/(api|auth)\//.test(a.pathname)) return;
   e.preventDefault();
   go(a.pathname + a.search);
 });

@@ -10,6 +10,7 @@ export interface Me {
   catalog: Stats;
   own: number; // tools of the program itself: lists and the graph have them beside the catalog's
   fault?: string; // why nothing may be called now
+  demo?: { text: string; shows: string }[]; // requests that the scripted model knows; absent: this is not the demo
 }
 export interface Stats {
   capabilityCount: number; active: number; available: number; quarantined: number; shadowed: number; errors: number;

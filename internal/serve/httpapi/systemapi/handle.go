@@ -92,7 +92,7 @@ func (s *server) me(r *wire.Request) (any, error) {
 	who := r.Who
 	me := Me{
 		ID: who.Principal.ID, Tenant: who.Principal.Tenant, Name: who.Name, Operator: who.Operator, Decides: who.Decides, SignOut: who.SignedIn,
-		Version: s.cfg.Version, Tokenizer: s.cfg.Tokenizer,
+		Version: s.cfg.Version, Tokenizer: s.cfg.Tokenizer, Demo: s.cfg.Demo,
 		Modes: list(s.cfg.Modes), Intents: list(s.cfg.Intents), Catalog: s.stats(who),
 	}
 	if s.cfg.View != nil {

@@ -13,6 +13,7 @@ import (
 	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/talk/demo"
 )
 
 // Config says what to serve. All functions must be safe for concurrent use.
@@ -30,6 +31,9 @@ type Config struct {
 	// Fault says in one line why nothing may be called now, and empty where that
 	// is not so: with what is wrong where for an operator. Nil: never.
 	Fault func(operator bool) string
+
+	// Demo is what the model of the demo knows. Nil: this is not the demo.
+	Demo []demo.Request
 
 	// View returns what a caller sees of the catalog. Stats are of all of it: for
 	// health checks.
@@ -98,6 +102,8 @@ type Me struct {
 	Catalog   door.Stats `json:"catalog"`
 	Own       int        `json:"own"`             // tools of the program itself, which lists and the graph have beside the catalog's
 	Fault     string     `json:"fault,omitempty"` // why nothing may be called now
+
+	Demo []demo.Request `json:"demo,omitempty"` // requests that the scripted model knows; absent: this is not the demo
 }
 
 // Health is that the program runs.

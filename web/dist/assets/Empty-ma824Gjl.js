@@ -1,1 +1,0 @@
-import{At as e,Bt as t,Dt as n,Gt as r,Mt as i,Nt as a,Vt as o,Wt as s,at as c,ft as l,gt as u,mt as d}from"./format-D55GzGq1.js";import{n as f}from"./odd-DBehbje3.js";var p=u(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function m(u,m){o(m,!0);var h=p(),g=e(h),_=i(g,!0),v=a(g,2);c(v,()=>m.children??r),s(h),n(e=>l(_,e),[()=>f(m.title)]),d(u,h),t()}export{m as t};

@@ -1,1 +1,0 @@
-import{f as e}from"./index-N4Fwy70t.js";import"./format-D55GzGq1.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
