@@ -59,6 +59,20 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 	})
 }
 
+// TestMemoryOfEndedProcesses: shared memory that processes leave behind counts,
+// however short their lives were, though the tool shares it with the machine.
+func TestMemoryOfEndedProcesses(t *testing.T) {
+	t.Cleanup(removeSegments)
+	hog := buildHog(t)
+	s := shell(inside(t), "")
+	s.Args = []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do " + hog + " sysv 48 0 >/dev/null; done; echo done; sleep 60"}
+	s.Open, s.Limits = Open{Files: true, Network: true}, Limits{Memory: 240 * mib, Wall: 2 * time.Minute}
+	o := mustRun(t, Full, s)
+	if o.Limit != "memory" {
+		t.Errorf("432 MiB in nine processes, with a limit of 240: %s %d limit %q %q %s (missing %q)", o.End, o.ExitCode, o.Limit, o.Stdout.Text(), o.Stderr.Text(), o.Isolation.Missing)
+	}
+}
+
 // removeSegments removes the shared memory that ended hogs have left on the
 // machine: it outlives them where they were not in a namespace.
 func removeSegments() {

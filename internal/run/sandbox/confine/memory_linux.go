@@ -17,36 +17,52 @@ import (
 var starved atomic.Bool
 
 const (
-	memoryPause   = 20 * time.Millisecond
-	memoryLongest = time.Second // on a busy machine one check can take seconds
-	memoryGC      = 200         // how many checks happen between two garbage collections of the helper, which does not run its own
+	memoryPause   = 20 * time.Millisecond  // between two checks of a tool that is near its limit
+	memoryFar     = 250 * time.Millisecond // between two checks of a tool that is far from it
+	memoryLongest = time.Second            // on a busy machine one check can take seconds
+	memoryGC      = 200                    // how many checks happen between two garbage collections of the helper, which does not run its own
+
+	// How much memory the tool can start to use in a second: per processor, and
+	// on a machine with many.
+	memoryRate    = 2 << 30
+	memoryMaxRate = 16 << 30
 )
 
 // watchMemory ends the tool and everything it started when together they use
 // more than limit: private memory, shared memory (mapped or in unnamed files),
-// and the contents of /tmp. It is used if no cgroup counts the memory. Checking
-// takes about a tenth of its time, so the limit may be exceeded for a
-// moment. The filter refuses unnamed files and uninspectable processes, whose
-// memory could not be counted.
+// and the contents of /tmp. It is used if no cgroup counts the memory. The next
+// check comes when the tool could have reached the limit, so that a server which
+// does nothing costs next to nothing, but never sooner than memoryPause and ten
+// times as long as a check takes; so the limit may be exceeded for a moment. The
+// filter refuses unnamed files and uninspectable processes, whose memory could
+// not be counted.
 func watchMemory(pid int, limit int64, namespaces, open bool) {
 	pause := memoryPause
 	seen := map[int]bool{} // every process of the tool, also those that have ended
+	init := namespaces && os.Getpid() == 1
 	for look := 1; ; look++ {
 		time.Sleep(pause)
 		start := time.Now()
-		pids := descendants()
+		pids := descendants(init)
 		// With open files, or without namespaces, the tool shares /tmp and System V
-		// memory with the machine: only segments that it created are its own.
+		// memory with the machine: only segments that it created are its own. In a
+		// PID namespace they are known by their creator, also when it has ended: what
+		// was created outside has none there.
 		own := namespaces && !open
 		for _, p := range pids {
 			seen[p] = true
 		}
-		if used(pids, seen, own, false) > limit && used(pids, seen, own, true) > limit {
+		created := func(creator int) bool { return own || init && creator != 0 || seen[creator] }
+		now := used(pids, created, own, false)
+		if now > limit {
+			now = used(pids, created, own, true)
+		}
+		if now > limit {
 			starved.Store(true)
-			if namespaces && os.Getpid() == 1 {
+			if init {
 				unix.Kill(-1, unix.SIGKILL)
 			} else {
-				for _, p := range append(descendants(), pid) {
+				for _, p := range append(descendants(init), pid) {
 					unix.Kill(p, unix.SIGKILL)
 				}
 			}
@@ -55,20 +71,42 @@ func watchMemory(pid int, limit int64, namespaces, open bool) {
 		if look%memoryGC == 0 {
 			runtime.GC()
 		}
-		pause = min(max(memoryPause, 10*time.Since(start)), memoryLongest)
+		pause = pauseAfter(limit-now, time.Since(start), runtime.NumCPU())
 	}
 }
 
-// descendants lists our descendant processes, from /proc.
-func descendants() []int {
+// pauseAfter returns how long to wait until the next check, when left bytes are
+// left until the limit, and the last check took a certain time.
+func pauseAfter(left int64, took time.Duration, processors int) time.Duration {
+	rate := min(memoryRate*int64(processors), memoryMaxRate) >> 20
+	reach := time.Duration(left>>20) * time.Second / time.Duration(rate)
+	return min(max(memoryPause, min(reach, memoryFar), 10*took), memoryLongest)
+}
+
+// descendants lists our descendant processes, from /proc. With init we are the
+// first process of a PID namespace: all others in it are ours.
+func descendants(init bool) []int {
+	me := os.Getpid()
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	names, _ := dir.Readdirnames(-1)
+	dir.Close()
+	var list []int
 	parents := map[int]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if init {
+			if pid != me {
+				list = append(list, pid)
+			}
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
 			continue
 		}
@@ -78,8 +116,6 @@ func descendants() []int {
 			parents[pid], _ = strconv.Atoi(string(f[1]))
 		}
 	}
-	me := os.Getpid()
-	var list []int
 	for pid := range parents {
 		for at, depth := pid, 0; at > 0 && depth < 4096; at, depth = parents[at], depth+1 {
 			if at == me && pid != me {
@@ -93,9 +129,9 @@ func descendants() []int {
 
 // used returns the sum of the memory of processes. The rough sum counts shared
 // memory for each process, so it is never too low; the exact sum counts it
-// once. With own, /tmp and System V memory are the tool's alone; otherwise only
-// segments count that one of the processes in creators made.
-func used(pids []int, creators map[int]bool, own, exactly bool) int64 {
+// once. System V memory counts if its creator does, and with own the contents of
+// /tmp.
+func used(pids []int, created func(creator int) bool, own, exactly bool) int64 {
 	var sum int64
 	files := map[inode]int64{} // unnamed files, or files that are not mapped
 	for _, pid := range pids {
@@ -114,7 +150,7 @@ func used(pids []int, creators map[int]bool, own, exactly bool) int64 {
 	for _, size := range files {
 		sum += size
 	}
-	sum += unattached(func(creator int) bool { return own || creators[creator] })
+	sum += unattached(created)
 	if own {
 		var st unix.Statfs_t
 		if unix.Statfs("/tmp", &st) == nil && st.Type == unix.TMPFS_MAGIC {
