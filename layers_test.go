@@ -131,6 +131,8 @@ var layers = []layer{
 	// What people add to it.
 	{"internal/add", words + ground + "internal/know/... internal/govern/review internal/run/executor internal/run/sandbox internal/run/sandbox/egress"},
 
+	{"internal/add/addmcp", words + ground + "internal/know/source/remote internal/run/executor internal/run/sandbox"},
+
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
 
@@ -175,7 +177,7 @@ var layers = []layer{
 	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
-	{"internal/cli/adding", words + "internal/add internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
+	{"internal/cli/adding", words + "internal/add internal/add/addmcp internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
 	{"internal/cli/auditing", "internal/cli/output internal/govern/audit"},
 	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
 	{"internal/cli/discovering", "capability internal/cli/output internal/door internal/find/vectors"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 
@@ -9,8 +10,10 @@ import (
 
 	"ken/capability"
 	"ken/internal/add"
+	"ken/internal/add/addmcp"
 	"ken/internal/app"
 	"ken/internal/cli/adding"
+	"ken/internal/config"
 	"ken/internal/govern/extensions"
 )
 
@@ -27,14 +30,35 @@ func (c *environment) adding() adding.Config {
 			c.serving = true // no server need be started for it
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 				in := app.AddingTo(a)
+				file, err := (&configCommand{environment: c}).ownFile()
+				if err != nil {
+					return err
+				}
 				return run(ctx, adding.App{
 					Places: in.Places(), Tools: in.Tools(), By: a.Principal, Catalog: a.Catalog, Extensions: a.Extensions, Networks: a.Settings.Sandbox.Prefixes(),
 					HasSecret: func(name string) bool { return os.Getenv(name) != "" || a.Secrets.Has(name) },
 					Standing:  in.Standing, Record: in.Record,
+					Servers: adding.Servers{
+						Config: in.Servers(), File: file, Defined: in.Defined, Narrow: in.Narrow, Try: in.Try, Unpin: in.Unpin,
+						Configure: configureServer,
+						Forget: func(file, name string) error {
+							_, err := config.Unset(file, "mcp.servers."+name)
+							return err
+						},
+					},
 				})
 			})(cmd, nil)
 		},
 	}
+}
+
+// configureServer writes the definition of an MCP server into a ken.yaml.
+func configureServer(file, name string, d addmcp.Definition) error {
+	text, err := json.Marshal(d) // which is YAML too
+	if err != nil {
+		return err
+	}
+	return config.Set(file, "mcp.servers."+name, string(text))
 }
 
 // enableAdded switches a package on that was just added, if it is the one that was

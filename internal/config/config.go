@@ -94,7 +94,7 @@ func Default() Config {
 			CollectionName: "capability_index", EmbeddingTimeout: 50 * time.Millisecond,
 		},
 		Serve:      defaultServe(),
-		MCP:        MCP{Surface: SurfaceAuto, New: PinQuarantine, Changed: PinQuarantine, Idle: 10 * time.Minute, Instructions: 500, MaxTools: 10_000},
+		MCP:        MCP{Surface: SurfaceAuto, New: PinQuarantine, Changed: PinQuarantine, Idle: 10 * time.Minute, Instructions: 500, Registry: "https://registry.modelcontextprotocol.io", MaxTools: 10_000},
 		Chat:       defaultChat(),
 		Trace:      Trace{Orchestration: OrchestrationAuto},
 		Policy:     policy.Defaults(policy.Personal),

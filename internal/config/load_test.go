@@ -202,7 +202,7 @@ func TestConfigDefaults(t *testing.T) {
 
 		"experiment.name": `""`, "experiment.config": `""`,
 		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "serve.stopDelay": "250ms", "serve.drain": "30s", "store": `""`,
-		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.trustHints": "[]", "mcp.idle": "10m", "mcp.instructions": "500", "mcp.maxTools": "10000", "databases": "{}",
+		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.trustHints": "[]", "mcp.idle": "10m", "mcp.instructions": "500", "mcp.registry": "https://registry.modelcontextprotocol.io", "mcp.maxTools": "10000", "databases": "{}",
 
 		"model": `""`, "providers": "{}",
 		"chat.condenseModel": `""`, "chat.effort": "default", "chat.maxTokens": "0", "chat.modelTable": `""`, "chat.toolDelivery": "auto",

@@ -50,6 +50,10 @@ type MCP struct {
 	// is given when it connects.
 	Instructions int
 
+	// Registry is the MCP registry in which ken add looks names up: an address,
+	// or a file of entries.
+	Registry string
+
 	// MaxTools is how many tools are read of one server's list; the rest is cut
 	// and reported. It holds for prompts, resources and templates too. Default
 	// 10000.
@@ -154,6 +158,8 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.MCP.Idle }, duration(0, 365*day, noMoreOrEver)),
 		entry("mcp.instructions", "Maximum tokens of the servers' own instructions that a client is given when it connects; 0: none.",
 			func(c *Config) *int { return &c.MCP.Instructions }, whole(0, 100_000)),
+		entry("mcp.registry", "The MCP registry in which ken add looks up the names of servers: an address, or a file of server.json entries.",
+			func(c *Config) *string { return &c.MCP.Registry }, text(nil).fixed()),
 		entry("mcp.maxTools", "Maximum tools, prompts, resources and templates that are read from one server's lists; the rest is cut and reported.",
 			func(c *Config) *int { return &c.MCP.MaxTools }, whole(1, 100_000)),
 	}

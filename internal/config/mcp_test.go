@@ -54,7 +54,7 @@ func TestMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := MCP{
-		Surface: SurfaceBridge, Pinned: []string{"mcp:files/read"}, New: PinAccept, Changed: PinAccept, Instructions: 500, MaxTools: 10_000, Import: []string{filepath.Join(home, "other.json")},
+		Surface: SurfaceBridge, Pinned: []string{"mcp:files/read"}, New: PinAccept, Changed: PinAccept, Instructions: 500, Registry: "https://registry.modelcontextprotocol.io", MaxTools: 10_000, Import: []string{filepath.Join(home, "other.json")},
 		Servers: []Server{
 			{
 				Name: "files", Command: "npx", Args: []string{"-y", "server-files", "007", "", "true"}, Env: map[string]string{"API_KEY": "hunter2", "MODE": "${MODE}"},

@@ -3,6 +3,7 @@ package adding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -45,6 +46,7 @@ type App struct {
 	Extensions *extensions.Set
 	Networks   []netip.Prefix // that calls may reach though they are private
 	HasSecret  func(name string) bool
+	Servers    Servers
 
 	// Standing returns what the rules say of a model's call of a capability that
 	// reaches these hosts.
@@ -54,10 +56,12 @@ type App struct {
 	Record func(ctx context.Context, action, kind, name, digest string, notes map[string]string) error
 }
 
-// addCommand is ken add: it shows what an API or a package asks for, and adds it.
+// addCommand is ken add: it shows what an API, a package or an MCP server asks
+// for, and adds it.
 type addCommand struct {
 	Config
 	request add.Request
+	servers serverOptions
 	yes     bool
 	dry     bool
 }
@@ -66,8 +70,12 @@ type addCommand struct {
 func NewAdd(cfg Config) *cobra.Command {
 	c := &addCommand{Config: cfg}
 	cmd := &cobra.Command{
-		Use: "add openapi:URL|openapi:FILE|PATH|git:URL", Short: "Add an API or an extension package, after showing what it asks for",
-		Long: "Add an API: openapi:URL or openapi:FILE names its OpenAPI document. Ken shows its\n" +
+		Use: "add NAME|npm:PKG|URL|openapi:URL|openapi:FILE|PATH|git:URL", Short: "Add an MCP server, an API or an extension package, after showing what it asks for",
+		Long: "Add an MCP server: npm:PKG names an npm package, URL a remote server. NAME is looked up in\n" +
+			"the registry of mcp.registry; a server.json, or its address, has one entry. Ken shows the\n" +
+			"command and what it asks for, starts it once in the narrowest sandbox profile, shows its\n" +
+			"tools, and writes it into ken.yaml. Arguments of the server stand after --.\n\n" +
+			"Add an API: openapi:URL or openapi:FILE names its OpenAPI document. Ken shows its\n" +
 			"operations, the hosts they reach, the secrets they need and what your rules say about\n" +
 			"them, and asks.\n\n" +
 			"Add an extension package: a folder, an archive (.tar, .tar.gz, .zip), or a git\n" +
@@ -75,9 +83,15 @@ func NewAdd(cfg Config) *cobra.Command {
 			"install plan, asks, runs the steps in the sandbox, and switches it on.\n\n" +
 			"What is added is a copy that is pinned by its digest: what changes elsewhere has no\n" +
 			"effect until you add it again.",
-		Example: "  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes\n" +
+		Example: "  ken add npm:@modelcontextprotocol/server-filesystem -- ~/notes\n  ken add npm:tavily-mcp --env TAVILY_API_KEY --host api.tavily.com\n" +
+			"  ken add https://mcp.example.com/mcp\n  ken add io.github.example/weather\n  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes\n" +
 			"  ken add ./my-package\n  ken add git:https://git.example.com/package.git#v1.2",
-		Args: c.arguments(1, 1),
+		Args: func(cmd *cobra.Command, given []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				given, c.servers.args = given[:at], given[at:]
+			}
+			return c.arguments(1, 1)(cmd, given)
+		},
 		RunE: func(cmd *cobra.Command, given []string) error {
 			run := c.api
 			document, isAPI := strings.CutPrefix(given[0], "openapi:")
@@ -86,29 +100,47 @@ func NewAdd(cfg Config) *cobra.Command {
 				c.request.From = document
 			case isPackage(given[0]) && !isDocument(given[0]):
 				run, c.request.From = c.extension, given[0]
+			case isServer(given[0]):
+				run, c.request.From = c.server, given[0]
 			case isDocument(given[0]):
 				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: before it to add an API", given[0]))
-			case strings.HasPrefix(given[0], "npm:"), strings.HasPrefix(given[0], "https://"), strings.HasPrefix(given[0], "http://"):
-				return c.Usage(fmt.Errorf("ken add does not add MCP servers yet; write %s into mcp.json in Ken's folder, under mcpServers, or write openapi: before the address of an API", serverLine(given[0])))
 			default:
-				return c.Usage(fmt.Errorf("%q is neither openapi: with an address or file, nor a folder or archive that is there, nor git: with an address", given[0]))
+				return c.Usage(fmt.Errorf("%q is none of these: openapi: with an address or file, npm: with a package, the address or the registry name of an MCP server, a folder or archive that is there, git: with an address", given[0]))
+			}
+			if err := c.onlyServers(cmd, isServer(given[0])); err != nil {
+				return err
 			}
 			return c.With(cmd, run)
 		},
 	}
 	cmd.Flags().StringVar(&c.request.Name, "name", "", "`name` to keep it under, instead of one made from its title")
 	cmd.Flags().StringVar(&c.request.Server, "server", "", "`address` of the API, for a document that names none")
+	cmd.Flags().StringVar(&c.servers.registry, "registry", "", "`address` or file of the MCP registry that has the name, instead of mcp.registry")
+	cmd.Flags().StringVar(&c.servers.profile, "profile", "", "sandbox `profile` of the MCP server: confined, or imported (your files and the network)")
+	cmd.Flags().StringArrayVar(&c.servers.env, "env", nil, "`NAME=VALUE` for the MCP server, or NAME for the secret of that name; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.read, "read", nil, "`path` that the MCP server may read; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.write, "write", nil, "`path` that the MCP server may change; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.hosts, "host", nil, "`host` that the MCP server may reach; may be repeated")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "only show what would be added")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "add it without asking; required without a terminal")
 	return cmd
 }
 
-// serverLine returns the definition of an MCP server, as mcp.json has it.
-func serverLine(given string) string {
-	if name, ok := strings.CutPrefix(given, "npm:"); ok {
-		return fmt.Sprintf(`"NAME": {"command": "npx", "args": ["-y", %q]}`, name)
+// onlyServers returns an error if something else than an MCP server is given what
+// only servers take, or a server what only APIs take.
+func (c *addCommand) onlyServers(cmd *cobra.Command, is bool) error {
+	if len(c.servers.args) > 0 && !is {
+		return c.Usage(errors.New("arguments after -- are for MCP servers"))
 	}
-	return fmt.Sprintf(`"NAME": {"url": %q}`, given)
+	for _, name := range []string{"registry", "profile", "env", "read", "write", "host"} {
+		if cmd.Flags().Changed(name) && !is {
+			return c.Usage(fmt.Errorf("--%s is for MCP servers", name))
+		}
+	}
+	if cmd.Flags().Changed("server") && is {
+		return c.Usage(errors.New("--server is for APIs"))
+	}
+	return nil
 }
 
 // NewRemove returns ken remove.

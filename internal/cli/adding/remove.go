@@ -1,6 +1,7 @@
 package adding
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/add"
+	"ken/internal/add/addmcp"
 	"ken/internal/cli/output"
 )
 
@@ -15,6 +17,13 @@ func (c Config) printAdded(a App) error {
 	list, err := add.List(a.Places)
 	if err != nil {
 		return err
+	}
+	servers, err := addmcp.List(a.Servers.Config)
+	if err != nil {
+		return err
+	}
+	for _, s := range servers {
+		list = append(list, add.Added{Kind: "server", Name: s.Name, From: cmp.Or(s.Package, s.From), Folder: s.Folder})
 	}
 	if *c.JSON {
 		return c.PrintJSON(map[string]any{"added": listOf(list)})
@@ -34,6 +43,9 @@ func (c Config) remove(ctx context.Context, a App, name string) error {
 	places := a.Places
 	folder, ok := add.FindAPI(places, name)
 	if !ok {
+		if is, err := c.removeServer(ctx, a, name); is {
+			return err
+		}
 		return c.removePackage(ctx, a, name)
 	}
 	secrets := secretsBelow(a, folder)

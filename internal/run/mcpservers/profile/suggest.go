@@ -60,7 +60,7 @@ func (s *Suggester) Suggest(ctx context.Context, defs []mcpgateway.Server, state
 		if _, works := listed[d.Name]; !works || d.Disabled || d.Command == "" || d.EffectiveProfile() != mcpgateway.ProfileImported {
 			continue
 		}
-		d, note := s.tighten(d)
+		d, note := s.Tighten(d)
 		out[d.Name] = Suggestion{Note: note}
 		if d.Profile == mcpgateway.ProfileConfined {
 			d.Networks = s.cfg.Networks()
@@ -167,9 +167,9 @@ func launched(d mcpgateway.Server) string {
 	return program + " fetches it, and needs the network for that; to hold it closer install it once: " + fmt.Sprintf(how, pkg)
 }
 
-// tighten returns a definition that is confined to what d names, or d itself if
+// Tighten returns a definition that is confined to what d names, or d itself if
 // there is none. note says why not, or what to consider.
-func (s *Suggester) tighten(d mcpgateway.Server) (out mcpgateway.Server, note string) {
+func (s *Suggester) Tighten(d mcpgateway.Server) (out mcpgateway.Server, note string) {
 	if note := launched(d); note != "" {
 		return d, note
 	}

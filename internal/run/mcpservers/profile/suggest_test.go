@@ -90,15 +90,15 @@ func TestTighten(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, note := s.tighten(tt.def)
+			got, note := s.Tighten(tt.def)
 			if confined := got.Profile == mcpgateway.ProfileConfined; confined != (tt.against == "") || !strings.Contains(note, tt.against) {
-				t.Fatalf("tighten() = profile %q, %q; want against it %q", got.Profile, note, tt.against)
+				t.Fatalf("Tighten() = profile %q, %q; want against it %q", got.Profile, note, tt.against)
 			}
 			if strings.Contains(note, "geheim") {
-				t.Errorf("tighten() shows a secret: %q", note)
+				t.Errorf("Tighten() shows a secret: %q", note)
 			}
 			if !slices.Equal(got.Read, tt.read) || !slices.Equal(got.Write, tt.write) || !slices.Equal(got.Hosts, tt.hosts) {
-				t.Errorf("tighten() = read %q, write %q, hosts %q; want %q, %q, %q", got.Read, got.Write, got.Hosts, tt.read, tt.write, tt.hosts)
+				t.Errorf("Tighten() = read %q, write %q, hosts %q; want %q, %q, %q", got.Read, got.Write, got.Hosts, tt.read, tt.write, tt.hosts)
 			}
 		})
 	}
