@@ -1,15 +1,19 @@
 # Plain `go build ./...` and `go test ./...` work; these targets add the rest.
 
-.PHONY: help build release web fmt mcp-table test check test-unit test-script test-postgres test-browser release-test screenshots soak bench
+.PHONY: help build release site web fmt mcp-table test check test-unit test-script test-postgres test-browser release-test screenshots soak bench
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-build: ## bin/ken
+build: ## bin/ken, with the documentation
+	go run ./scripts/site -brief web/docs/site.zip
 	CGO_ENABLED=0 go build -trimpath -o bin/ken ./cmd/ken
 
 release: ## dist: all files of a release; VERSION=1.2.3, and URL=… NPM=… RELEASE_KEY=… as docs/releasing.md says
 	@go run ./scripts/release -version "$(VERSION)" -url "$(URL)" -npm "$(or $(NPM),ken)"
+
+site: ## dist/site: the documentation as files to publish
+	go run ./scripts/site dist/site
 
 web: ## web/dist, from the page's source; needs Node
 	@bash .ci/web.sh build

@@ -71,9 +71,12 @@ func newSite(waiting context.Context, a *App, log *slog.Logger) (*Site, error) {
 	a.counter.Store(&told)
 	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: s.records.Put, Last: s.lastEntry, Log: log})
 	s.mcp = s.mcpHandler(waiting)
-	var err error
+	docs, err := web.Docs()
+	if err != nil {
+		return nil, err
+	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Routes: s.routes(waiting), Page: web.Dist, MCP: s.mcp, Log: log,
+		Routes: s.routes(waiting), Page: web.Dist, Docs: docs, MCP: s.mcp, Log: log,
 		Info: wire.Info{Title: "Ken", Version: Version(), Summary: "The capability layer between agents and what they can do", Public: []string{"/healthz"}},
 		Answered: func(r *wire.Route, status int, took time.Duration) {
 			s.meters.Request(r.Name, status, took, r.Stream != nil)

@@ -144,7 +144,12 @@ func (r *release) export() error {
 		}
 	}
 	module, err := r.output(r.source, "go", "list", "-m")
+	if err != nil {
+		return err
+	}
 	r.module = strings.TrimSpace(module)
+	// The documentation becomes part of the binary, as with make build.
+	_, err = r.output(r.source, "go", "run", "./scripts/site", "-brief", "web/docs/site.zip")
 	return err
 }
 

@@ -570,6 +570,7 @@ url=${link%%/\?*}
 status() { curl -s -o /dev/null -w '%{http_code}' "$@"; }
 test "$(status $url/api/v1/catalog)" = 401
 test "$(status -H "Authorization: Bearer $(cat $root/var/lib/ken/state/token)" $url/api/v1/catalog)" = 200
+test "$(status -H "Authorization: Bearer $(cat $root/var/lib/ken/state/token)" $url/docs/mcp.html)" = 200
 kill $ken
 wait $ken || true
 `

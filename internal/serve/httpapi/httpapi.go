@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Routes []wire.Route
 	Page   fs.FS        // with the folder dist; nil: there is no page
+	Docs   fs.FS        // the documentation, at /docs; nil: there is none
 	MCP    auth.Handler // at /mcp; nil: there is none
 	Info   wire.Info    // of the description
 	Log    *slog.Logger // nil: nothing is logged
@@ -32,7 +33,7 @@ func New(cfg Config) (auth.Handler, error) {
 	}
 	other := auth.Handler(auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ auth.Identity) { wire.NoSuchPath(w, r) }))
 	if cfg.Page != nil {
-		page, err := newPage(cfg.Page)
+		page, err := newPage(cfg.Page, cfg.Docs)
 		if err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ func Views() []string {
 // program runs: each is compressed once, when it is first asked for.
 type page struct {
 	files map[string]*file
+	docs  fs.FS // the documentation; nil: this binary has none
 }
 
 type file struct {
@@ -44,9 +45,10 @@ type file struct {
 	lasting bool          // its name changes with its contents
 }
 
-// newPage reads all files below the folder dist.
-func newPage(dist fs.FS) (*page, error) {
-	p := &page{files: map[string]*file{}}
+// newPage reads all files below the folder dist. Those of docs are read when they
+// are asked for.
+func newPage(dist, docs fs.FS) (*page, error) {
+	p := &page{files: map[string]*file{}, docs: docs}
 	err := fs.WalkDir(dist, "dist", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -94,7 +96,10 @@ func (p *page) find(path string) *file {
 	if f := p.files[name]; f != nil {
 		return f
 	}
-	first, _, _ := strings.Cut(name, "/")
+	first, rest, _ := strings.Cut(name, "/")
+	if first == docsFolder {
+		return p.document(rest)
+	}
 	switch name {
 	case "":
 		return p.files["index.html"]
@@ -107,8 +112,36 @@ func (p *page) find(path string) *file {
 	return nil
 }
 
+const docsFolder = "docs"
+
+// document returns a file of the documentation, or nil.
+func (p *page) document(name string) *file {
+	if p.docs == nil {
+		return nil
+	}
+	if name == "" || strings.HasSuffix(name, "/") {
+		name += "index.html"
+	}
+	b, err := fs.ReadFile(p.docs, name)
+	if err != nil {
+		return nil
+	}
+	return newFile(name, b)
+}
+
 // ServeAs answers with a file.
 func (p *page) ServeAs(w http.ResponseWriter, r *http.Request, _ auth.Identity) {
+	if r.URL.Path == "/"+docsFolder {
+		http.Redirect(w, r, docsFolder+"/", http.StatusPermanentRedirect) // its links are relative to the folder
+		return
+	}
+	if p.docs == nil && strings.HasPrefix(r.URL.Path, "/"+docsFolder+"/") {
+		(&wire.Problem{
+			Status: http.StatusNotFound, Code: "no-documentation",
+			Detail: "this binary was built without the documentation: make build adds it; the source has it in the folder docs",
+		}).Write(w)
+		return
+	}
 	f, status := p.find(r.URL.Path), http.StatusOK
 	if f == nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		f, status = p.files["index.html"], http.StatusNotFound // the page says that there is nothing

@@ -18,7 +18,7 @@ import (
 
 func realPage(t *testing.T) *page {
 	t.Helper()
-	p, err := newPage(web.Dist)
+	p, err := newPage(web.Dist, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,37 @@ func TestPageIsSmall(t *testing.T) {
 }
 
 func TestPageWithoutFiles(t *testing.T) {
-	if _, err := newPage(fstest.MapFS{"dist/other.txt": {Data: []byte("x")}}); err == nil || !strings.Contains(err.Error(), "npm run build") {
+	if _, err := newPage(fstest.MapFS{"dist/other.txt": {Data: []byte("x")}}, nil); err == nil || !strings.Contains(err.Error(), "npm run build") {
 		t.Errorf("newPage without index.html = %v, want what to do", err)
+	}
+}
+
+func TestDocs(t *testing.T) {
+	site := fstest.MapFS{
+		"index.html":           {Data: []byte("<title>Start</title>")},
+		"mcp.html":             {Data: []byte("<title>MCP</title>")},
+		"decisions/index.html": {Data: []byte("<title>Decisions</title>")},
+	}
+	p, err := newPage(web.Dist, site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/docs/": "Start", "/docs/index.html": "Start", "/docs/mcp.html": "MCP", "/docs/decisions/": "Decisions",
+	} {
+		if w := ask(p, "GET", path); w.Code != 200 || !strings.Contains(w.Body.String(), want) || w.Header().Get("Content-Security-Policy") != pagePolicy {
+			t.Errorf("GET %s = %d %s, policy %q; want %s under the page's policy", path, w.Code, w.Body, w.Header().Get("Content-Security-Policy"), want)
+		}
+	}
+	if w := ask(p, "GET", "/docs"); w.Code != http.StatusPermanentRedirect || w.Header().Get("Location") != "/docs/" {
+		t.Errorf("GET /docs = %d to %q, want a redirect to /docs/", w.Code, w.Header().Get("Location"))
+	}
+	for _, path := range []string{"/docs/nothing.html", "/docs/../mcp.html", "/docs//mcp.html"} {
+		if w := ask(p, "GET", path); w.Code != http.StatusNotFound {
+			t.Errorf("GET %s = %d, want 404", path, w.Code)
+		}
+	}
+	if w := ask(realPage(t), "GET", "/docs/"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "make build") {
+		t.Errorf("GET /docs/ without documentation = %d %s, want 404 that names make build", w.Code, w.Body)
 	}
 }
