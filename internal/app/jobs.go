@@ -121,21 +121,26 @@ func Work(ctx context.Context, cfg Config, run func(queue.WorkerConfig) error) e
 	pool := NewPool(context.WithoutCancel(ctx), folderIdle)
 	a, done, err := pool.Enter(ctx, cfg)
 	if err == nil {
-		err = a.work(pool, cfg, run)
+		var how queue.WorkerConfig
+		if how, err = a.Worker(pool, cfg); err == nil {
+			err = run(how)
+		}
 		done()
 	}
 	return errors.Join(err, pool.Close())
 }
 
-func (a *App) work(pool *Pool, cfg Config, run func(queue.WorkerConfig) error) error {
+// Worker returns how a worker works that runs jobs in the Apps of pool. cfg has
+// the flags of every folder.
+func (a *App) Worker(pool *Pool, cfg Config) (queue.WorkerConfig, error) {
 	q, err := a.Jobs()
 	if err != nil {
-		return err
+		return queue.WorkerConfig{}, err
 	}
 	if _, err := a.runner.Get(); err != nil { // the first job need not wait for it
-		return err
+		return queue.WorkerConfig{}, err
 	}
-	return run(queue.WorkerConfig{
+	return queue.WorkerConfig{
 		Queue: q, Maker: &jobMaker{app: a, pool: pool, cfg: cfg}, Process: procid.Self(), Dead: procid.Dead,
 		Concurrent: func() int { return a.effective().Limits.Jobs.Concurrent },
 		Limits: func() queue.Limits {
@@ -144,7 +149,7 @@ func (a *App) work(pool *Pool, cfg Config, run func(queue.WorkerConfig) error) e
 		},
 		Remember: func() time.Duration { return a.effective().Limits.Remember },
 		Drain:    a.Settings.Serve.Drain, Log: cfg.Log,
-	})
+	}, nil
 }
 
 // A jobMaker makes the calls of jobs through the door, like all others.

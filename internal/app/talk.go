@@ -83,7 +83,7 @@ func (a *App) engineConfig() engine.Config {
 		Door: a.Door, Current: a.loader.Current, Sessions: a.Sessions, Plugins: a.plugins.All(),
 	}
 	return engine.Config{
-		Door: a.Door, Command: a.Commands.Read, Ended: a.reportTurn, Reads: onlyReads, Ticket: a.Questions.Ticket, Wait: a.Questions.Wait,
+		Door: a.Door, Command: func(ctx context.Context, in event.Input) (event.Command, bool, error) { return readCommand(ctx, a, in) }, Ended: a.reportTurn, Reads: onlyReads, Ticket: a.Questions.Ticket, Wait: a.Questions.Wait,
 		Keep: a.keepText, CallStatus: a.callStatus, Filters: a.plugins.Filters(),
 		Terms:   func() engine.Terms { return termsOf(a.effective()) },
 		Intents: func(surface string) engine.IntentRules { return intentRules(a.loader.Current(), surface) },

@@ -20,6 +20,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/memory"
+	"ken/internal/run/queue"
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/daemon"
@@ -68,7 +69,8 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 		}
 	}
 	pool := app.NewPool(context.WithoutCancel(ctx), workspaceIdle)
-	a, done, err := pool.Enter(ctx, app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv})
+	cfg := app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv}
+	a, done, err := pool.Enter(ctx, cfg)
 	if err != nil {
 		if l != nil {
 			l.Close()
@@ -89,7 +91,7 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 			hosted <- l.Serve(inner, daemon.Config{Version: app.Version(), Idle: -1, Log: log, Refuse: notOwn}, daemonClients(pool, log))
 		}()
 	}
-	err = c.serve(ctx, a, addr, browser)
+	err = c.serve(ctx, a, addr, browser, func(ctx context.Context) { runJobs(ctx, a, pool, cfg) })
 	stop()
 	err = errors.Join(err, <-hosted)
 	done()
@@ -113,7 +115,26 @@ const grace = time.Minute
 // gone.
 const workspaceIdle = 10 * time.Minute
 
-func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, browser bool) error {
+// runJobs runs jobs until ctx ends, and waits for those that run, unless jobs.serve
+// is false. A queue that cannot be read does not keep Ken from serving.
+func runJobs(ctx context.Context, a *app.App, pool *app.Pool, cfg app.Config) {
+	if !a.Settings.Limits.Jobs.Serve {
+		return
+	}
+	how, err := a.Worker(pool, cfg)
+	if err == nil {
+		var w *queue.Worker
+		if w, err = queue.NewWorker(how); err == nil {
+			err = w.Run(ctx, nil)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		cfg.Log.Warn("jobs are not run here", "error", err)
+	}
+}
+
+// serve serves until ctx ends. jobs runs beside it, from when it listens.
+func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, browser bool, jobs func(context.Context)) error {
 	log := slog.New(slog.NewTextHandler(c.err, nil))
 	// Those who only wait for news are let go first, so that stopping does not
 	// wait for them.
@@ -133,6 +154,10 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, brows
 	go c.follow(following, a)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
+	working, stopWorking := context.WithCancel(ctx)
+	worked := make(chan struct{})
+	go func() { defer close(worked); jobs(working) }()
+	defer func() { stopWorking(); <-worked }()
 
 	url := reached(l.Addr(), a.Settings.Serve.Hosts)
 	c.announce(url, a.OperatorView(), tokens)
@@ -142,7 +167,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, brows
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		err = c.stop(context.WithoutCancel(ctx), a, addr, site, srv)
+		err = c.stop(context.WithoutCancel(ctx), a, addr, site, srv, worked)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -151,9 +176,10 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, brows
 }
 
 // stop shuts the server down. /readyz reports it already, and load balancers
-// get a moment to notice. Then turns and calls end, each with its result, while
-// requests about them are still answered. The port is closed last.
-func (c *serveCommand) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server) error {
+// get a moment to notice. Then turns, jobs and calls end, each with its result,
+// while requests about them are still answered. worked is closed when the jobs
+// have ended. The port is closed last.
+func (c *serveCommand) stop(ctx context.Context, a *app.App, addr string, site *app.Site, srv *http.Server, worked <-chan struct{}) error {
 	delay := a.Settings.Serve.StopDelay
 	if host, _, err := net.SplitHostPort(addr); err == nil && !config.Loopback(host) && !a.Settings.Said("serve.stopDelay") {
 		delay = remoteStopDelay
@@ -162,7 +188,9 @@ func (c *serveCommand) stop(ctx context.Context, a *app.App, addr string, site *
 	over := time.Now().Add(grace)
 	bye, cancel := context.WithDeadline(ctx, over)
 	defer cancel()
-	err := errors.Join(site.Drain(bye), site.EndCalls(ctx))
+	err := site.Drain(bye)
+	<-worked // the worker has its own time limit, which is serve.drain too
+	err = errors.Join(err, site.EndCalls(ctx))
 	last, cancelLast := context.WithTimeout(ctx, max(time.Until(over), lastAnswers))
 	defer cancelLast()
 	return errors.Join(err, srv.Shutdown(last), srv.Close()) // Close ends the connections that are left

@@ -148,6 +148,7 @@ type Jobs struct {
 	PerPrincipal int           // of one principal, over all workers; default 8
 	Pending      int           // of one principal that have not ended; default 1000
 	Keep         time.Duration // how long one can be looked up after it ended; default 7 days
+	Serve        bool          // ken serve runs jobs too; default true
 }
 
 // Shell says what commands of the tool shell have besides the workspace. Which
@@ -191,7 +192,7 @@ func defaultLimits() Limits {
 	return Limits{
 		Concurrent: 64, PerExtension: 16, Queue: 4096, QueuePerExtension: 1024, Timeout: 5 * time.Minute, Slow: 5 * time.Second,
 		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day,
-		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Pending: 1000, Keep: 7 * day},
+		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Pending: 1000, Keep: 7 * day, Serve: true},
 	}
 }
 
@@ -313,7 +314,7 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *int64 { return &c.Audit.SegmentBytes }, size[int64](64*kib, 16*gib).fixed()),
 		entry("audit.keep", "How long the audit log is kept; 0s: forever.",
 			func(c *Config) *time.Duration { return &c.Audit.Keep }, duration(0, 100*365*day, noMore).fixed()),
-		entry("jobs.concurrent", "Maximum jobs that one ken worker runs at the same time.",
+		entry("jobs.concurrent", "Maximum jobs that one ken worker, or ken serve, runs at the same time.",
 			func(c *Config) *int { return &c.Limits.Jobs.Concurrent }, whole(1, 1000)),
 		entry("jobs.perExtension", "Maximum jobs of one extension that run at the same time, over all workers.",
 			func(c *Config) *int { return &c.Limits.Jobs.PerExtension }, whole(1, 10_000)),
@@ -323,6 +324,8 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.Jobs.Pending }, whole(1, 100_000)),
 		entry("jobs.keep", "How long a job and its result can be looked up after it ended.",
 			func(c *Config) *time.Duration { return &c.Limits.Jobs.Keep }, duration(time.Minute, 365*day, noMore)),
+		entry("jobs.serve", "Whether ken serve runs jobs; false: only ken worker does.",
+			func(c *Config) *bool { return &c.Limits.Jobs.Serve }, boolean()),
 		entry("results.keep", "How long a stored result can be read.",
 			func(c *Config) *time.Duration { return &c.Results.Keep }, duration(time.Second, 365*day, noMore)),
 		entry("results.perSession", "How many results of one session are kept; the oldest go first.",

@@ -197,7 +197,7 @@ func TestConfigDefaults(t *testing.T) {
 		"shell.env": "[]", "shell.hosts": "[]", "extensions.path": "[]", "extensions.review": "required",
 		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.alwaysFor": "720h", "approval.retain": "2160h", "approval.pending": "100", "approval.approvers": "[]",
 		"audit.checkpointDir": `""`, "audit.segmentBytes": "64MiB", "audit.keep": "0s",
-		"jobs.concurrent": "8", "jobs.perExtension": "8", "jobs.perPrincipal": "8", "jobs.pending": "1000", "jobs.keep": "168h",
+		"jobs.concurrent": "8", "jobs.perExtension": "8", "jobs.perPrincipal": "8", "jobs.pending": "1000", "jobs.keep": "168h", "jobs.serve": "true",
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
 
 		"experiment.name": `""`, "experiment.config": `""`,

@@ -23,7 +23,7 @@ func restartKeys() []string {
 		"capabilities.killSwitch", "capabilities.allowWorkspaceCards", "catalog.*",
 		"discovery.tokenizer", "discovery.collectionName", "discovery.reader", "discovery.embeddingModelId", "discovery.embeddingUrl", "discovery.embeddingKeyEnv",
 		"policy.readRoots", "policy.writeRoots", "mcp.*", "chat.keep", "hooks", "trace.*", "sandbox.*", "shell.*", "extensions.*",
-		"limits.timeout", "limits.maxTimeout", "approval.approvers", "audit.*", "results.*", "serve.*", "store",
+		"limits.timeout", "limits.maxTimeout", "jobs.serve", "approval.approvers", "audit.*", "results.*", "serve.*", "store",
 	}
 }
 

@@ -236,6 +236,11 @@ type Queue interface {
 	// Watch sends signals until ctx ends, and then closes the channel. Cancels
 	// from before the call are sent too.
 	Watch(ctx context.Context) (<-chan Signal, error)
+	// Follow sends jobs that changed since the call, until ctx ends, and then
+	// closes the channel. With an id it sends that job alone, and also when its
+	// progress changed. Of several changes in quick succession only the last may
+	// be sent.
+	Follow(ctx context.Context, id string) (<-chan Job, error)
 }
 
 // ErrLost says that a job belongs to another worker by now.

@@ -58,3 +58,53 @@ func (q *Stored) Watch(ctx context.Context) (<-chan Signal, error) {
 	}()
 	return out, nil
 }
+
+// Follow follows the keys of jobs.
+func (q *Stored) Follow(ctx context.Context, id string) (<-chan Job, error) {
+	out := make(chan Job)
+	send := func(j Job) {
+		select {
+		case out <- j:
+		case <-ctx.Done():
+		}
+	}
+	each := func(c store.Change) {
+		if j, err := decode(c.Item); err == nil {
+			send(j)
+		}
+	}
+	prefixes := []string{jobPrefix + id}
+	if id != "" {
+		prefixes = append(prefixes, store.Key("jobs", "progress", id))
+		each = func(c store.Change) {
+			if c.Key != prefixes[0] && c.Key != prefixes[1] {
+				return // the run of a schedule, whose id begins with that of the schedule
+			}
+			if j, err := q.Get(ctx, id); err == nil {
+				send(j)
+			}
+		}
+	}
+	var done sync.WaitGroup
+	for _, prefix := range prefixes {
+		changes := q.store.Watch(ctx, prefix, store.FromNow) // from when Follow is called
+		done.Go(func() {
+			for ctx.Err() == nil {
+				for c, err := range changes {
+					if err != nil && !errors.Is(err, store.ErrLagged) {
+						return // ctx has ended, or the store is closed
+					}
+					if err == nil && !c.Gone {
+						each(c)
+					}
+				}
+				changes = q.store.Watch(ctx, prefix, store.FromNow) // it was too slow: some changes are not told
+			}
+		})
+	}
+	go func() {
+		done.Wait()
+		close(out)
+	}()
+	return out, nil
+}

@@ -111,6 +111,9 @@ func (inv *invocation) enter(s State) {
 		return
 	}
 	inv.live.state.Store(uint32(s))
+	if l, ok := inv.call.Live.(Stager); ok {
+		l.Stage(s.Progress())
+	}
 	if f := inv.runner.cfg.Observe; f != nil {
 		f(Transition{inv.live.asked.Call, inv.call.Target, s, event, inv.runner.cfg.Now()})
 	}

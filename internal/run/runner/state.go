@@ -53,6 +53,12 @@ func (s State) Progress() (percent int, stage string) {
 	return 100, "DONE"
 }
 
+// A Stager is the Live of a call that is told how far the call has come each
+// time its state changes: see [State.Progress]. Stage must not block.
+type Stager interface {
+	Stage(percent int, name string)
+}
+
 // A Transition is one change of state, with the event that made it: validate,
 // validated, invalid, success, error, timeout, processed or logged. The first,
 // to Created, has none.

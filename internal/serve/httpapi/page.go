@@ -27,7 +27,7 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 // Views are the first parts of the paths that the page itself leads to; it reads
 // the rest in the browser.
 func Views() []string {
-	return []string{"chat", "catalog", "playground", "approvals", "trail", "insights", "settings", "demo"}
+	return []string{"chat", "catalog", "playground", "approvals", "jobs", "trail", "insights", "settings", "demo"}
 }
 
 // A page serves the built files of the page, which do not change while the

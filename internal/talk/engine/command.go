@@ -16,6 +16,10 @@ import (
 // characters.
 const maxCommandOutput = 4000
 
+// MetaJob is the metadata of a result that names the job which makes the call
+// later.
+const MetaJob = "job"
+
 // A command is what was typed, once it was read: a call that the person makes, a
 // text to show them, or a text for the model.
 type command struct {
@@ -23,6 +27,7 @@ type command struct {
 	resumed bool // it was written down before
 	line    string
 	call    capability.Call // no Target: there is none
+	later   func(context.Context, capability.Call) (capability.Result, error)
 	show    string
 
 	text  string // for the model
@@ -55,7 +60,7 @@ func (e *Engine) readCommand(ctx context.Context, t turn) (command, error) {
 		c.title, c.text = c.text, read.Say
 		return c, nil
 	}
-	c.is, c.line, c.call, c.show = true, c.text, read.Call, read.Text
+	c.is, c.line, c.call, c.later, c.show = true, c.text, read.Call, read.Later, read.Text
 	return c, nil
 }
 
@@ -94,14 +99,23 @@ func (e *Engine) runCommand(ctx context.Context, t turn, p progress, c command) 
 		asked: &llm.ToolCall{ID: id, Name: string(call.Target), Arguments: call.Arguments}, number: 1, call: call,
 		shown: event.Call{ID: id, Target: call.Target, Action: call.Action, Arguments: call.Arguments},
 	}
-	p.calls = 1
-	p = e.runGroup(ctx, t, p, []*pendingCall{j})
+	if c.later != nil {
+		t.out.emit(event.Started{Call: j.shown})
+		call.Principal, call.Key = t.in.Principal, ""
+		if j.res, j.err = c.later(ctx, call); j.err != nil {
+			j.res = capability.Result{Failed: true, Parts: []capability.Part{{Text: j.err.Error()}}}
+		}
+		t.finished(j)
+	} else {
+		p.calls = 1
+		p = e.runGroup(ctx, t, p, []*pendingCall{j})
+	}
 	if j.waits {
 		t.log.opened = true
 		return p, ending{event.EndWaiting, j.why}, nil
 	}
 	p.text = textOf(e.resultBlocks(ctx, t, j, nil))
-	result := session.CommandResult{ID: id, Failed: j.err != nil || j.res.Failed, Kind: refusalKind(j.err)}
+	result := session.CommandResult{ID: id, Failed: j.err != nil || j.res.Failed, Kind: refusalKind(j.err), Job: j.res.Meta[MetaJob]}
 	status := "It gave:"
 	if result.Failed {
 		status = "It did not work:"

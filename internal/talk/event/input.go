@@ -1,6 +1,7 @@
 package event
 
 import (
+	"context"
 	"encoding/json"
 
 	"ken/capability"
@@ -13,6 +14,11 @@ import (
 // text to show, or one to say to the model.
 type Command struct {
 	Call capability.Call // a Target that is empty: there is none
+
+	// Later, where set, is called with Call instead of making the call: it has
+	// the call made later, and returns what is said of that.
+	Later func(context.Context, capability.Call) (capability.Result, error)
+
 	Text string
 	Say  string // where set: said to the model instead of what was typed
 }

@@ -66,6 +66,7 @@ type CommandResult struct {
 	ID     string `json:"id"`
 	Failed bool   `json:"failed,omitempty"`
 	Kind   string `json:"kind,omitempty"` // of the error, if the call was denied or not approved
+	Job    string `json:"job,omitempty"`  // that makes the call later
 }
 
 // CallRefused says that a call was denied or not approved. It stands before the

@@ -37,6 +37,14 @@ func (x *Index) Complete(line string, cursor int) []Completion {
 		x.completeName(&c, name)
 		return c.sorted()
 	}
+	if at := strings.Index(head, " /") + 1; at > 0 && x.IsLater(head) {
+		out := x.Complete(head[at:], len(head)-at) // the command that runs later
+		for i := range out {
+			out[i].Start += at
+			out[i].End += at
+		}
+		return out
+	}
 	found := x.find(name)
 	if len(found) != 1 {
 		return nil
@@ -77,6 +85,9 @@ func (c *completer) sorted() []Completion {
 
 func (x *Index) completeName(c *completer, name string) {
 	c.partial = "/" + name
+	if name != "" && len(x.commands) > 0 && x.IsLater("/"+Later) {
+		c.offer("/"+Later, "command", "run the command that follows as a job")
+	}
 	for i := range x.commands {
 		cmd := &x.commands[i]
 		full := "/" + cmd.Name

@@ -93,7 +93,17 @@ func (x *Index) Commands() []Command { return x.commands }
 // command; only what is not one may go to a model.
 func (x *Index) Is(text string) bool {
 	name, ok := nameOf(text)
-	return ok && len(x.find(name)) > 0
+	return ok && len(x.find(name)) > 0 || x.IsLater(text)
+}
+
+// Later is the word before a command that is to run as a job, as in
+// "/later --at 22:30 /command".
+const Later = "later"
+
+// IsLater reports whether text begins with [Later], and no command has that name.
+func (x *Index) IsLater(text string) bool {
+	name, ok := nameOf(text)
+	return ok && name == Later && len(x.find(Later)) == 0
 }
 
 // ForModel says how to say to a model what looks like a command.

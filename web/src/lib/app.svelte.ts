@@ -17,6 +17,7 @@ class App {
   toasts = $state<{ id: number; text: string; bad: boolean }[]>([]);
   #toast = 0;
   #listeners = new Set<(r: TrailRecord) => void>();
+  #workers = new Set<(id: string) => void>();
   #newest = latest();
 
   async begin() {
@@ -34,6 +35,7 @@ class App {
     switch (e.type) {
       case "approvals": this.pending = e.pending; break;
       case "reset": this.lapses++; break;
+      case "jobs": for (const f of this.#workers) f(e.id); break;
       case "trail": for (const f of this.#listeners) f(e.record); break;
       case "catalog":
         if (this.catalogVersion && e.version !== this.catalogVersion) void this.refresh();
@@ -72,6 +74,12 @@ class App {
   onRecord(f: (r: TrailRecord) => void): () => void {
     this.#listeners.add(f);
     return () => this.#listeners.delete(f);
+  }
+
+  // onJob hears of jobs that change until the returned function is called.
+  onJob(f: (id: string) => void): () => void {
+    this.#workers.add(f);
+    return () => this.#workers.delete(f);
   }
 
   // tell shows a line for a while. Screen readers say it.

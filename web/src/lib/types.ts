@@ -114,7 +114,7 @@ export type Item =
   | { type: "thought"; text: string }
   | { type: "call"; id: string; target: string; action?: string; arguments?: unknown; intent?: string; result?: CallResult }
   | { type: "notice"; name: string; text: string };
-export interface CallResult { text: string; failed: boolean; kind?: string; handle?: string; images?: number; tookMS?: number; cut?: boolean }
+export interface CallResult { text: string; failed: boolean; kind?: string; handle?: string; images?: number; tookMS?: number; cut?: boolean; job?: string /* the job that it added */ }
 export interface Inspection { turn: number; now: boolean /* found anew, because it was not kept */; events: TurnEvent[] }
 
 export interface Call { id: string; target: string; action?: string; arguments?: unknown; intent?: string }
@@ -164,6 +164,7 @@ export interface Invocation { // POST /api/v1/invoke: line, or target
 export interface Invoked { target: string; action?: string; session: string; result: { parts?: unknown[]; failed?: boolean; handle?: string; meta?: Record<string, string> }; cut?: number; took_ms: number }
 export type InvokeEvent = // with Accept: text/event-stream
   | { type: "output"; text: string; stderr?: boolean; left?: number }
+  | { type: "stage"; percent: number; stage: string } // how far Ken has come with it
   | { type: "progress"; done: number; total?: number; message?: string }
   | ({ type: "result" } & Invoked)
   | { type: "problem"; problem: Problem };
@@ -172,7 +173,20 @@ export type FeedEvent =
   | { type: "catalog"; version: number; count: number }
   | { type: "approvals"; pending: number }
   | { type: "trail"; record: TrailRecord } // new ones; the same may come again after a reconnect
+  | { type: "jobs"; id: string; state: string } // a job of yours changed
   | { type: "reset" }; // records are missing from the feed: read the trail
+
+// ---- jobs
+export interface Job { // GET /api/v1/jobs/{id}; …/events streams it as { type: "job" }, each time it changes
+  id: string; url: string; events: string; state: string; why?: string; kind?: string;
+  target: string; action?: string; arguments?: unknown; session: string; mode?: string; priority: number;
+  at?: string; schedule?: string; parent?: string; attempt: number; retries?: number; added: string; started?: string; ended?: string;
+  ticket?: string; effect?: string; runs?: number; skipped?: number; last?: string;
+  progress?: { done: number; total?: number; message?: string; output?: string; at: string };
+  result?: { parts?: Part[]; failed?: boolean; handle?: string; meta?: Record<string, string> }; cut?: number;
+}
+export interface Jobs { jobs: Job[]; cut: number; problems?: string[] } // GET /api/v1/jobs?state=&parent=&limit=, newest first
+export interface Part { text?: string; json?: unknown; data?: string; link?: string; mime?: string } // of a result
 
 // ---- insights
 export interface Insights {

@@ -28,7 +28,7 @@ func Run(t *testing.T, fresh func(testing.TB) (a, b queue.Queue)) {
 	}{
 		{"keeps", keeps}, {"refuses", refuses}, {"order", order}, {"once", once}, {"limits", limits}, {"at", at}, {"every", every},
 		{"cancel", cancel}, {"cancel running", cancelRunning}, {"finish", finish}, {"approval", approval}, {"retry", retry},
-		{"unknown", unknown}, {"recover", recovers}, {"lost", lost}, {"watch", watch}, {"progress", progress}, {"large", large},
+		{"unknown", unknown}, {"recover", recovers}, {"lost", lost}, {"watch", watch}, {"follow", follow}, {"progress", progress}, {"large", large},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := fresh(t)
@@ -557,5 +557,56 @@ func large(t *testing.T, a, b queue.Queue) {
 	kept, ok, err := b.Result(t.Context(), j.ID)
 	if err != nil || !ok || kept.Handle != "h1" || len(kept.Parts) != 1 || !strings.Contains(kept.Parts[0].Text, "too large") {
 		t.Errorf("Result() = %+v, %v, %v, want that it was too large", kept, ok, err)
+	}
+}
+
+// follow: who follows jobs is told of each change, and of the progress of the one
+// that is asked for.
+func follow(t *testing.T, a, b queue.Queue) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	all, err := a.Follow(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := add(t, b, Job("ann", "g", 0))
+	one, err := a.Follow(ctx, j.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := add(t, b, Job("bob", "g", -1))
+	taken := claim(t, b, "w")
+	if err := b.Report(ctx, j.ID, queue.Progress{Done: 1, Total: 2, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	reported := false
+	for state := queue.State(""); state != queue.Done; {
+		select {
+		case got := <-one:
+			if got.ID != j.ID {
+				t.Fatalf("Follow(%s) sent job %s", j.ID, got.ID)
+			}
+			state = got.State
+			if _, ok, _ := a.Progress(ctx, j.ID); ok && state == queue.Running && !reported {
+				reported = true
+				if _, err := b.Finish(ctx, taken, queue.Outcome{State: queue.Done, Result: &capability.Result{}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case <-time.After(patience):
+			t.Fatalf("Follow(%s) sent nothing more; the last state was %q", j.ID, state)
+		}
+	}
+	seen := map[string]queue.State{}
+	for seen[j.ID] != queue.Done || seen[other.ID] != queue.Queued {
+		select {
+		case got := <-all:
+			seen[got.ID] = got.State
+		case <-time.After(patience):
+			t.Fatalf("Follow() sent %v, want both jobs", seen)
+		}
+	}
+	stop()
+	for range all { // it is closed
 	}
 }

@@ -262,7 +262,7 @@ func (f *turnBuilder) commandResult(t *Turn, e *session.Entry) {
 	id := fmt.Sprintf("command_%d", t.Turn)
 	result := &CallResult{Handle: handleIn(text)}
 	if c := f.command; c != nil && c.ID == id {
-		result.Failed, result.Kind = c.Failed, c.Kind
+		result.Failed, result.Kind, result.Job = c.Failed, c.Kind, c.Job
 	} else { // an older session says it only in words
 		result.Failed, result.Kind = strings.Contains(head, "It did not work"), f.kind(id)
 	}

@@ -92,6 +92,7 @@ type CallResult struct {
 	Handle string `json:"handle,omitempty"` // of the whole
 	Images int    `json:"images,omitempty"`
 	Cut    bool   `json:"cut,omitempty"` // Text is its beginning
+	Job    string `json:"job,omitempty"` // that makes the call later
 }
 
 // Said is a message to a session.

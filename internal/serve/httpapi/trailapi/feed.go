@@ -26,6 +26,12 @@ type (
 		Type   string          `json:"type"` // trail
 		Record json.RawMessage `json:"record"`
 	}
+	// jobsNews says which job of the caller changed last.
+	jobsNews struct {
+		Type  string `json:"type"` // jobs
+		ID    string `json:"id"`
+		State string `json:"state"`
+	}
 	// resetNews says that records are missing from the feed: read the trail.
 	resetNews struct {
 		Type string `json:"type"` // reset
@@ -75,13 +81,16 @@ func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 		case line := <-f.records:
 			err = send(trailNews{"trail", line})
 		case <-f.wake:
-			now, version, lost := a.hub.state(f)
+			now, version, jobs, lost := a.hub.state(f)
 			if lost {
 				err = send(resetNews{"reset"})
 			}
 			if err == nil && now >= 0 && now != pending {
 				pending = now
 				err = send(approvalNews{"approvals", now})
+			}
+			for i := 0; err == nil && i < len(jobs); i++ {
+				err = send(jobs[i])
 			}
 			if err == nil && version > sent.Version {
 				sent.Version, sent.Count = a.catalogOf(r)

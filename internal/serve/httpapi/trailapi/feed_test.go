@@ -200,10 +200,10 @@ func TestFeedLost(t *testing.T) {
 		rg.append(r)
 		l.next("trail")
 	}
-	if _, _, lost := rg.hub.state(f); !lost || len(f.records) != feedBuffer {
+	if _, _, _, lost := rg.hub.state(f); !lost || len(f.records) != feedBuffer {
 		t.Errorf("lost = %v with %d waiting, want the rest to be told", lost, len(f.records))
 	}
-	if _, _, lost := rg.hub.state(f); lost {
+	if _, _, _, lost := rg.hub.state(f); lost {
 		t.Error("it is told twice")
 	}
 }

@@ -45,6 +45,7 @@ type follower struct {
 	pending int // open questions that who may answer; below 0: not known
 	version uint64
 	lost    bool // records came faster than they were sent
+	jobs    []jobsNews
 }
 
 func newHub(cfg Config) *hub { return &hub{cfg: cfg, followers: map[*follower]struct{}{}} }
@@ -88,6 +89,7 @@ func (h *hub) start(first capability.Principal) error {
 	go h.tail(run, trail)
 	go h.poll(ctx, run)
 	go h.watch(ctx, run, first)
+	go h.work(ctx, run)
 	return nil
 }
 
@@ -210,11 +212,38 @@ func (h *hub) watch(ctx context.Context, run *running, as capability.Principal) 
 	}
 }
 
-// state returns a follower's state, and whether records were lost since the last
-// time.
-func (h *hub) state(f *follower) (pending int, version uint64, lost bool) {
+// work tells of jobs that change. A queue that cannot be followed is told by those
+// who ask for jobs.
+func (h *hub) work(ctx context.Context, run *running) {
+	q, err := h.cfg.Jobs()
+	if err != nil {
+		return
+	}
+	news, err := q.Follow(ctx, "")
+	if err != nil {
+		return
+	}
+	for j := range news {
+		told := jobsNews{"jobs", j.ID, string(j.State)}
+		h.each(run, func(f *follower) {
+			if !owns(f.who, &j) {
+				return
+			}
+			if len(f.jobs) == feedBuffer { // reset has the follower read all again
+				f.jobs, f.lost = nil, true
+			}
+			f.jobs = append(f.jobs, told)
+			f.changed()
+		})
+	}
+}
+
+// state returns a follower's state, the jobs that changed, and whether records
+// were lost since the last time.
+func (h *hub) state(f *follower) (pending int, version uint64, jobs []jobsNews, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	lost, f.lost = f.lost, false
-	return f.pending, f.version, lost
+	jobs, f.jobs = f.jobs, nil
+	return f.pending, f.version, jobs, lost
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,8 +178,11 @@ func TestInvokeStream(t *testing.T) {
 	all := run(object{"target": "tool:talk"})
 	var out, errs string
 	progress := false
+	var stages []any
 	for _, e := range all {
 		switch {
+		case e["type"] == "stage":
+			stages = append(stages, e["stage"], e["percent"])
 		case e["type"] == "output" && e["stderr"] == true:
 			errs += e["text"].(string)
 		case e["type"] == "output":
@@ -190,6 +194,9 @@ func TestInvokeStream(t *testing.T) {
 	last := all[len(all)-1]
 	if out != "one [secret]\ntwo €\n" || errs != "trouble" || !progress || last["type"] != "result" || last["target"] != "tool:talk" {
 		t.Errorf("output %q, errors %q, progress %v, last %v", out, errs, progress, last)
+	}
+	if want := []any{"VALIDATING", 5.0, "LOADING", 15.0, "EXECUTING", 60.0, "FINALIZING", 90.0, "DONE", 100.0}; !slices.Equal(stages, want) {
+		t.Errorf("stages %v, want %v", stages, want)
 	}
 	all = run(object{"target": "tool:destroy", "asPerson": true})
 	last = all[len(all)-1]

@@ -13,6 +13,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/run/queue"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 )
 
@@ -29,6 +30,7 @@ type jobRequest struct {
 type job struct {
 	ID        string          `json:"id"`
 	URL       string          `json:"url"`
+	Events    string          `json:"events"` // the stream of its changes
 	State     string          `json:"state"`
 	Why       string          `json:"why,omitempty"`
 	Kind      string          `json:"kind,omitempty"` // of the error that it failed with
@@ -85,7 +87,7 @@ func (a *api) jobRoutes() []wire.Route {
 	}
 	return []wire.Route{
 		{
-			Method: http.MethodPost, Path: "/api/v1/jobs", Name: "addJob", Group: group, Summary: "Add a call that ken worker runs, now, at a time or on a schedule; answers 202",
+			Method: http.MethodPost, Path: "/api/v1/jobs", Name: "addJob", Group: group, Summary: "Add a call that ken serve or a ken worker runs, now, at a time or on a schedule; answers 202",
 			Body: jobRequest{}, Answer: job{}, Serve: a.addJob,
 		}, {
 			Method: http.MethodGet, Path: "/api/v1/jobs", Name: "listJobs", Group: group, Summary: "Your jobs, newest first",
@@ -98,6 +100,10 @@ func (a *api) jobRoutes() []wire.Route {
 			Method: http.MethodGet, Path: "/api/v1/jobs/{id}", Name: "showJob", Group: group, Summary: "One job with its progress and result",
 			Answer: job{}, Serve: a.showJob,
 		}, {
+			Method: http.MethodGet, Path: "/api/v1/jobs/{id}/events", Name: "followJob", Group: group, Summary: "Stream a job with its progress each time it changes, until it has ended; Last-Event-ID resumes",
+			Query:  []wire.Param{{Name: "after", About: "the id of the last event that the client has"}},
+			Stream: a.followJob,
+		}, {
 			Method: http.MethodPost, Path: "/api/v1/jobs/{id}/cancel", Name: "cancelJob", Group: group, Summary: "Cancel a job or a schedule; a running call is stopped",
 			Answer: job{}, Serve: a.cancelJob,
 		}, {
@@ -109,7 +115,7 @@ func (a *api) jobRoutes() []wire.Route {
 
 func told(j queue.Job) job {
 	return job{
-		ID: j.ID, URL: "/api/v1/jobs/" + j.ID, State: string(j.State), Why: j.Why, Kind: j.Kind,
+		ID: j.ID, URL: "/api/v1/jobs/" + j.ID, Events: "/api/v1/jobs/" + j.ID + "/events", State: string(j.State), Why: j.Why, Kind: j.Kind,
 		Target: j.Call.Target, Action: j.Call.Action, Arguments: j.Call.Arguments, Session: j.Call.Session, Mode: j.Call.Mode,
 		Priority: j.Priority, At: j.At, Schedule: j.Schedule, Parent: j.Parent, Attempt: j.Attempt, Retries: j.Retries,
 		Added: j.Added, Started: j.Started, Ended: j.Ended, Ticket: j.Ticket, Effect: j.Effect, Runs: j.Runs, Skipped: j.Skipped, Last: j.Last,
@@ -141,9 +147,9 @@ func (a *api) addJob(r *wire.Request) (any, error) {
 
 // owns reports whether a job is the caller's: the same principal's, and for an
 // agent one of the sessions of agents.
-func owns(r *wire.Request, j *queue.Job) bool {
-	p, who := j.Call.Principal, r.Who.Principal
-	return p.ID == who.ID && p.Tenant == who.Tenant && (r.Who.Decides || strings.HasPrefix(j.Call.Session, agentSession))
+func owns(who auth.Identity, j *queue.Job) bool {
+	p := j.Call.Principal
+	return p.ID == who.Principal.ID && p.Tenant == who.Principal.Tenant && (who.Decides || strings.HasPrefix(j.Call.Session, agentSession))
 }
 
 // ownJob returns a job of the caller. That of another is told as one that is not
@@ -155,7 +161,7 @@ func (a *api) ownJob(r *wire.Request) (queue.Queue, queue.Job, error) {
 	}
 	id := r.PathValue("id")
 	j, err := q.Get(r.Context(), id)
-	if err == nil && !owns(r, &j) {
+	if err == nil && !owns(r.Who, &j) {
 		err = &capability.Error{Kind: capability.NotFound, Op: "find job", Target: fmt.Sprintf("%.64q", id), Err: errors.New("no such job"), Fix: "GET /api/v1/jobs lists yours"}
 	}
 	return q, j, err
@@ -178,7 +184,7 @@ func (a *api) listJobs(r *wire.Request) (any, error) {
 	out := jobs{Jobs: []job{}, Problems: r.Partly(err)}
 	for _, j := range slices.Backward(list) {
 		switch {
-		case !owns(r, &j):
+		case !owns(r.Who, &j):
 		case len(out.Jobs) == listed(r):
 			out.Cut++
 		default:
@@ -193,6 +199,11 @@ func (a *api) showJob(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.whole(r, q, j)
+}
+
+// whole returns a job with its progress and result.
+func (a *api) whole(r *wire.Request, q queue.Queue, j queue.Job) (job, error) {
 	out := told(j)
 	if p, ok, err := q.Progress(r.Context(), j.ID); err == nil && ok {
 		out.Progress = &jobProgress{p.Done, p.Total, p.Message, p.Output, p.At}
@@ -202,7 +213,7 @@ func (a *api) showJob(r *wire.Request) (any, error) {
 	}
 	res, ok, err := q.Result(r.Context(), j.ID)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if ok {
 		res, out.Cut = fit(res)

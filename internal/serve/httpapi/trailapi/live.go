@@ -30,6 +30,13 @@ type progress struct {
 	Message string  `json:"message,omitempty"`
 }
 
+// A stage is how far Ken has come with a call.
+type stage struct {
+	Type    string `json:"type"` // stage
+	Percent int    `json:"percent"`
+	Stage   string `json:"stage"`
+}
+
 type ended struct {
 	Type string `json:"type"` // result
 	invoked
@@ -110,7 +117,7 @@ const (
 )
 
 // A live takes what a call writes and never makes it wait. It is a
-// [capability.Streams] and a [capability.Reporter].
+// [capability.Streams], a [capability.Reporter] and a [runner.Stager].
 type live struct {
 	redact func(string) string
 	news   chan struct{} // has one when there is something to take
@@ -119,6 +126,7 @@ type live struct {
 	out  pending
 	err  stderr
 	last *progress
+	far  []stage // that were not sent yet
 }
 
 // pending is output that was not sent yet.
@@ -192,6 +200,16 @@ func (l *live) Progress(done, total float64, message string) {
 	l.tell()
 }
 
+// Stage keeps a stage that differs from the one before.
+func (l *live) Stage(percent int, name string) {
+	l.mu.Lock()
+	if n := len(l.far); n == 0 || l.far[n-1].Stage != name {
+		l.far = append(l.far, stage{"stage", percent, name})
+	}
+	l.mu.Unlock()
+	l.tell()
+}
+
 // Note is for logs, which a client of this API does not have.
 func (l *live) Note(string, string, json.RawMessage) {}
 
@@ -200,9 +218,12 @@ func (l *live) take(all bool, send func(any)) {
 	l.mu.Lock()
 	out, outLeft := l.out.take(all)
 	errs, errLeft := l.err.take(all)
-	far := l.last
-	l.last = nil
+	stages, far := l.far, l.last
+	l.far, l.last = nil, nil
 	l.mu.Unlock()
+	for _, s := range stages {
+		send(s)
+	}
 	for _, o := range []output{{"output", string(out), false, outLeft}, {"output", string(errs), true, errLeft}} {
 		if o.Text == "" && o.Left == 0 {
 			continue

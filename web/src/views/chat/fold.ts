@@ -144,12 +144,12 @@ interface Part { text?: string; json?: unknown; data?: string; link?: string; mi
 
 // resultOf is a result as the session will keep it.
 function resultOf(e: Extract<TurnEvent, { type: "finished" }>): CallResult {
-  const r = (e.result ?? {}) as { parts?: Part[]; failed?: boolean; handle?: string };
+  const r = (e.result ?? {}) as { parts?: Part[]; failed?: boolean; handle?: string; meta?: Record<string, string> };
   const parts = r.parts ?? [];
   const text = parts.map((p) => p.text ?? (p.json !== undefined ? JSON.stringify(p.json, null, 2) : p.data ? `[${p.mime || "data"}]` : p.link ?? "")).filter(Boolean).join("\n");
   return {
     text: e.error && !text.includes(e.error) ? [e.error, text].filter(Boolean).join("\n") : text,
-    failed: !!r.failed || !!e.error, kind: e.kind, handle: r.handle,
+    failed: !!r.failed || !!e.error, kind: e.kind, handle: r.handle, job: r.meta?.job,
     images: parts.filter((p) => p.data && p.mime?.startsWith("image/")).length || undefined,
     tookMS: e.took / 1e6, cut: !!r.handle && text.includes("read_result"), // an excerpt says how to read the rest
   };

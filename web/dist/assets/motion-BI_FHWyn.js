@@ -1,1 +1,0 @@
-import{f as e}from"./index-BU6iJ5XU.js";import"./format-KDXqdjTc.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
