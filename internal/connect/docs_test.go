@@ -5,67 +5,105 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// about is what docs/clients.md says of a client beyond its entry.
+// about holds the facts in docs/clients.md about one client that the code does not know.
 type about struct {
-	file, project, refs, checked, more string
+	file, project, refs, tested string
+	notes                       []string
 }
 
 var abouts = map[string]about{
-	"claude": {"`~/.claude.json` (`CLAUDE_CONFIG_DIR` moves it)", "`.mcp.json`", "`${NAME}`, `${NAME:-default}`",
-		"`claude mcp get ken` of 2.1.197 says *Connected*, over stdio and HTTP",
-		"The servers that `~/.claude.json` has for single projects move too, and keep their folder as `cwd` and as `project` in `x-ken`. Servers in a project's `.mcp.json` are enabled only if you approved them in Claude Code. Rules for tools in Claude Code's settings contain the server's name: `mcp__github__x` becomes `mcp__ken__x`."},
-	"codex": {"`~/.codex/config.toml` (`CODEX_HOME` moves it)", "`.codex/config.toml`", "none; `env_vars`, `bearer_token_env_var` and `env_http_headers` become `${NAME}`",
-		"`codex mcp get ken` of 0.166.0 lists both forms with every field", ""},
-	"cursor": {"`~/.cursor/mcp.json`", "`.cursor/mcp.json`", "`${env:NAME}`, `${userHome}`, `${workspaceFolder}` in a project's file",
-		"follows the documentation of its `mcp.json`; not tried with the editor itself", ""},
-	"gemini": {"`~/.gemini/settings.json` (`GEMINI_CLI_HOME` moves the folder)", "`.gemini/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
-		"`gemini mcp list` of 0.61.0 says *Connected*, over stdio and HTTP", "If `mcp.allowed` lists the servers that may be used, `ken` is added to it, and servers that it does not list are disabled behind Ken."},
-	"opencode": {"`~/.config/opencode/opencode.jsonc`, `opencode.json` or `config.json`, each that exists; `OPENCODE_CONFIG` names one more", "`opencode.json`, `opencode.jsonc`, also in `.opencode/`", "`{env:NAME}`",
-		"`opencode mcp list` of 1.18.33 says *connected*, over stdio and HTTP", ""},
-	"qwen": {"`~/.qwen/settings.json` (`QWEN_HOME` moves the folder)", "`.qwen/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
-		"`qwen mcp list` of 0.15.10 says *Connected*, over stdio and HTTP", "`url` means server-sent events, `httpUrl` means streamable HTTP. `mcp.allowed` works as in Gemini CLI."},
-	"vscode": {"`mcp.json` of the default profile: `~/.config/Code/User/` on Linux, `~/Library/Application Support/Code/User/` on macOS, `%APPDATA%\\Code\\User\\` on Windows", "`.vscode/mcp.json`", "`${env:NAME}`, `${input:NAME}`, `${userHome}`, `${workspaceFolder}` in a workspace's file",
-		"follows the editor's own schema of `mcp.json`; not tried with the editor itself", "A value that VS Code would ask for (`${input:NAME}`) becomes the secret `mcp.input.NAME`. Set it once with `ken secret set mcp.input.NAME`. For other profiles and builds, name the file with `--file`."},
-	"zed": {"`~/.config/zed/settings.json`", "`.zed/settings.json`", "none",
-		"follows the types of its `context_servers` settings; not tried with the editor itself", "Servers that came with an extension are not moved."},
+	"claude": {
+		"`~/.claude.json`, or `.claude.json` in the folder `CLAUDE_CONFIG_DIR`", "`.mcp.json`", "`${NAME}`, `${NAME:-default}`",
+		"`claude mcp get ken` of 2.1.197 prints *Connected*, over stdio and HTTP",
+		[]string{
+			"`~/.claude.json` can define servers for single projects. Ken moves these too. Each keeps its folder as `cwd`, and as `project` in `x-ken`.",
+			"Ken enables the servers in a project's `.mcp.json` only if you approved them in Claude Code.",
+			"Rules for tools in Claude Code's settings contain the server's name. Change them yourself: `mcp__github__x` becomes `mcp__ken__github__x`, or `mcp__ken__x` if `github` is your only server.",
+		},
+	},
+	"codex": {
+		"`~/.codex/config.toml`, or `config.toml` in the folder `CODEX_HOME`", "`.codex/config.toml`", "none. `env_vars`, `bearer_token_env_var` and `env_http_headers` become `${NAME}`",
+		"`codex mcp get ken` of 0.166.0 lists both forms with every field", nil,
+	},
+	"cursor": {
+		"`~/.cursor/mcp.json`", "`.cursor/mcp.json`", "`${env:NAME}`, `${userHome}`, and `${workspaceFolder}` in a project's file",
+		"not with the editor itself. The entry follows the documentation of Cursor's `mcp.json`", nil,
+	},
+	"gemini": {
+		"`~/.gemini/settings.json`, or `.gemini/settings.json` in the folder `GEMINI_CLI_HOME`", "`.gemini/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
+		"`gemini mcp list` of 0.61.0 prints *Connected*, over stdio and HTTP",
+		[]string{"If `mcp.allowed` lists the servers that may be used, Ken adds `ken` to the list. Behind Ken, it disables the servers that are not in the list."},
+	},
+	"opencode": {
+		"`opencode.jsonc`, `opencode.json` and `config.json` in `~/.config/opencode`. Ken changes each one that exists. `OPENCODE_CONFIG` names one more file", "`opencode.json` or `opencode.jsonc`, also in `.opencode/`", "`{env:NAME}`",
+		"`opencode mcp list` of 1.18.33 prints *connected*, over stdio and HTTP", nil,
+	},
+	"qwen": {
+		"`~/.qwen/settings.json`, or `settings.json` in the folder `QWEN_HOME`", "`.qwen/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
+		"`qwen mcp list` of 0.15.10 prints *Connected*, over stdio and HTTP",
+		[]string{"`url` means server-sent events, and `httpUrl` means streamable HTTP.", "`mcp.allowed` works as in Gemini CLI."},
+	},
+	"vscode": {
+		"`mcp.json` of the default profile. It is in `~/.config/Code/User/` on Linux, `~/Library/Application Support/Code/User/` on macOS and `%APPDATA%\\Code\\User\\` on Windows", "`.vscode/mcp.json`", "`${env:NAME}`, `${input:NAME}`, `${userHome}`, and `${workspaceFolder}` in a workspace's file",
+		"not with the editor itself. The entry follows VS Code's own schema of `mcp.json`",
+		[]string{
+			"If VS Code would ask for a value (`${input:NAME}`), the value becomes the secret `mcp.input.NAME`. Set it once with `ken secret set mcp.input.NAME`.",
+			"For other profiles and builds, name the file with `--file`.",
+		},
+	},
+	"zed": {
+		"`~/.config/zed/settings.json`", "`.zed/settings.json`", "none",
+		"not with the editor itself. The entry follows the types of Zed's `context_servers` settings",
+		[]string{"Ken does not move servers that came with an extension."},
+	},
 }
 
-const docsHead = `# Clients: Ken in front of the servers you have
+const docsHead = `# Clients: Ken in front of the MCP servers you have
 
 <!-- Generated by internal/connect: go test ./internal/connect -run Docs -update -->
 
-` + "`" + `` + "`" + `` + "`" + `
-ken connect claude        # shows what it will change, and asks; --yes does not ask, --dry-run changes nothing
+` + "```" + `
+ken connect claude        # shows the change and asks; --yes skips the question
 ken disconnect claude     # restores the file byte for byte
-` + "`" + `` + "`" + `` + "`" + `
+` + "```" + `
 
-` + "`" + `ken connect` + "`" + ` finds the client's configuration, moves its MCP servers to ` + "`" + `~/.ken/mcp.json` + "`" + `, and replaces them with one entry: Ken.
-If ` + "`" + `KEN_HOME` + "`" + ` moves that folder, the entry names it.
-Everything else in the file stays as it is, including comments, order and indentation.
+` + "`" + `ken connect` + "`" + ` finds the client's configuration and moves its MCP servers to ` + "`" + `~/.ken/mcp.json` + "`" + `. It
+replaces them with one entry: Ken. Everything else in the file stays the same, including comments,
+order and indentation. If ` + "`" + `KEN_HOME` + "`" + ` names a folder other than ` + "`" + `~/.ken` + "`" + `, the entry contains
+` + "`" + `KEN_HOME` + "`" + `.
 
 | flag | effect |
 |---|---|
-| ` + "`" + `--project DIR` + "`" + ` | also changes the project's own file. It may be shared with other people, so look at the diff |
+| ` + "`" + `--dry-run` + "`" + ` | shows the change and changes nothing |
+| ` + "`" + `--yes` + "`" + ` | changes the file without asking |
+| ` + "`" + `--project DIR` + "`" + ` | also changes the project's own file. Other people may share that file, so look at the diff |
 | ` + "`" + `--file FILE` + "`" + ` | changes only this file |
-| ` + "`" + `--http` + "`" + ` | connects the client to a running ` + "`" + `ken serve` + "`" + ` and writes a token for the client into its file. ` + "`" + `ken serve` + "`" + ` must run whenever the client needs it |
+| ` + "`" + `--http` + "`" + ` | connects the client to a running ` + "`" + `ken serve` + "`" + `, and writes a token for the client into its file. ` + "`" + `ken serve` + "`" + ` must run whenever the client needs it |
 
-**Secrets.** Tokens, keys and passwords in the moved entries go to the sealed store, and ` + "`" + `${secret:NAME}` + "`" + ` replaces them. The diff masks
-them. The original file is kept sealed too, for ` + "`" + `ken disconnect` + "`" + `.
+**Secrets.** Ken moves tokens, keys and passwords from the entries to the sealed store, and writes
+` + "`" + `${secret:NAME}` + "`" + ` in their place. The diff masks them. Ken also keeps the original file sealed, for
+` + "`" + `ken disconnect` + "`" + `.
 
-**What is not moved.** Some entries stay, and Ken prints the reason: types that exist only inside the client, entries that use something
-only the client knows (` + "`" + `${workspaceFolder}` + "`" + ` in a file for all projects, an ` + "`" + `envFile` + "`" + `, its own sign-in), and invalid entries.
+**What Ken does not move.** Some entries stay in the client's file, and Ken prints the reason:
 
-**Disconnecting.** If the file was changed since (Claude Code changes its file at every start), ` + "`" + `ken disconnect` + "`" + ` keeps those changes,
-removes Ken's entry and restores the servers. ` + "`" + `--force` + "`" + ` restores the original bytes instead. Secrets that came from the file are removed
-and named. A secret that you set yourself, such as an input of VS Code, stays.
+- server types that exist only inside the client;
+- entries that use something only the client knows, such as ` + "`" + `${workspaceFolder}` + "`" + ` in a file for all
+  projects, an ` + "`" + `envFile` + "`" + `, or the client's own sign-in;
+- invalid entries.
+
+**Disconnecting.** The file may have changed since you connected; Claude Code changes its file at
+every start. Then ` + "`" + `ken disconnect` + "`" + ` keeps those changes, removes Ken's entry and restores the
+servers. ` + "`" + `--force` + "`" + ` restores the original bytes instead. Ken removes the secrets that came from the
+file and names them. A secret that you set yourself, such as an input of VS Code, stays.
 
 ## mcp.json
 
-Clients share this format; ` + "`" + `x-ken` + "`" + ` holds what only Ken reads.
+Clients and Ken share this format. ` + "`" + `x-ken` + "`" + ` holds what only Ken reads.
 
 | keys | meaning |
 |---|---|
@@ -75,10 +113,33 @@ Clients share this format; ` + "`" + `x-ken` + "`" + ` holds what only Ken reads
 | ` + "`" + `includeTools` + "`" + `, ` + "`" + `excludeTools` + "`" + ` | which tools are used |
 | ` + "`" + `disabled` + "`" + ` (` + "`" + `enabled` + "`" + `) | whether the server is used |
 
-Ken warns about other keys. Values may contain ` + "`" + `${NAME}` + "`" + ` (environment) and ` + "`" + `${secret:NAME}` + "`" + `, both with a default as in
-` + "`" + `${NAME:-default}` + "`" + `. A server that two clients share is listed once. Two different servers with the same name get the client's name added.
+Ken warns about other keys. Values may contain ` + "`" + `${NAME}` + "`" + ` (an environment variable) and
+` + "`" + `${secret:NAME}` + "`" + `. Both can have a default, as in ` + "`" + `${NAME:-default}` + "`" + `. If two clients share a server,
+Ken lists it once. If two different servers have the same name, Ken adds the client's name to it.
 
 `
+
+// wrapped returns text in lines of at most 100 columns. Lines after the first
+// start with indent.
+func wrapped(text, indent string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+width > 100:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += width
+	}
+	return b.String() + "\n"
+}
 
 // renderDocs writes docs/clients.md from the code that connects.
 func renderDocs(t *testing.T) string {
@@ -97,21 +158,27 @@ func renderDocs(t *testing.T) string {
 		if !ok {
 			t.Errorf("abouts has no entry for %s", c.Name)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n`ken connect %s`, or by hand in %s; in a project, the file is %s.\n\n", c.Title, c.Name, a.file, a.project)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", c.Title, wrapped(fmt.Sprintf("Run `ken connect %s`, or edit the file yourself:", c.Name), ""))
+		for _, line := range []string{"File for all projects: " + a.file, "File in a project: " + a.project, "References that Ken translates: " + a.refs, "Tested: " + a.tested} {
+			b.WriteString(wrapped("- "+line+".", "  "))
+		}
+		for _, note := range a.notes {
+			b.WriteString(wrapped("- "+note, "  "))
+		}
 		lang := "json"
 		if _, ok := c.format.(tomlFormat); ok {
 			lang = "toml"
 		}
 		for _, e := range []Entry{{Command: "/usr/local/bin/ken"}, {URL: "http://127.0.0.1:7777/mcp", Token: "YOUR-TOKEN"}} {
+			over := "Over standard input and output:"
+			if e.URL != "" {
+				over = "Over HTTP, with `ken serve` running:"
+			}
 			edits, err := c.format.edits(nil, []change{{at: c.at, put: []put{{name: "ken", value: c.entry(e)}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "```%s\n%s```\n\n", lang, apply(nil, edits))
-		}
-		fmt.Fprintf(&b, "References that are translated: %s.\nChecked: %s.\n", a.refs, a.checked)
-		if a.more != "" {
-			b.WriteString(a.more + "\n")
+			fmt.Fprintf(&b, "\n%s\n\n```%s\n%s```\n", over, lang, apply(nil, edits))
 		}
 	}
 	return b.String()
