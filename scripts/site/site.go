@@ -24,6 +24,9 @@ type section struct {
 
 var sections = []section{
 	{"Start", []string{"README.md", "docs/install.md"}},
+	{"Tutorials", []string{
+		"docs/tutorials/client.md", "docs/tutorials/approval.md", "docs/tutorials/openapi.md", "docs/tutorials/team.md", "docs/tutorials/go.md",
+	}},
 	{"Use it", []string{
 		"docs/clients.md", "docs/mcp.md", "docs/chat.md", "docs/page.md", "docs/apis.md", "docs/databases.md",
 		"docs/jobs.md", "docs/library.md", "docs/sources.md", "docs/backup.md",
@@ -35,7 +38,7 @@ var sections = []section{
 
 // hidden are folders whose pages are reached by links only; the menu would be
 // too long with them.
-var hidden = []string{"docs/decisions/"}
+var hidden = []string{"docs/decisions/", "docs/tutorials/"}
 
 // build returns the files of the site by their paths.
 func build(root fs.FS, brief bool) (map[string][]byte, error) {
