@@ -28,6 +28,9 @@ func (i *Isolation) leave(open Open) {
 			i.Missing = append(i.Missing, "hide: without mounts of its own the tool can see and change "+strings.Join(open.Hide, ", "))
 		}
 	}
+	if open.UnixSockets && !open.Network {
+		i.Missing = append(i.Missing, "sockets: unix sockets are open between its own processes")
+	}
 	if open.Network {
 		i.NetNS = false
 		i.Missing = append(i.Missing, "network: open, and so are the sockets of daemons")

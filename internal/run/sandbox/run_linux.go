@@ -106,6 +106,12 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 	if full {
 		return iso, nil
 	}
+	if s.Open.UnixSockets && found.Profile == Landlock {
+		return iso, &Refusal{
+			Layer: "sockets", Isolation: iso, Cause: errors.New("the tool needs unix sockets, and without a root of its own it would reach those of the machine"),
+			Fix: "allow user namespaces, as the full profile needs them",
+		}
+	}
 	type gap struct{ layer, missing, cause, allow string }
 	var gaps []gap
 	if s.Egress != nil {

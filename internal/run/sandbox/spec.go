@@ -123,6 +123,12 @@ type Open struct {
 	// act for any caller can be asked.
 	Network bool
 
+	// UnixSockets lets it make unix sockets, by which its processes speak with
+	// each other. It reaches those in the paths that it is granted. In the
+	// landlock profile, in which it would reach those of the whole machine, the
+	// run is refused.
+	UnixSockets bool
+
 	// Hide names files and directories, absolute, that are shown empty and
 	// cannot be changed, whatever Files leaves; links to them are followed when
 	// the run begins. No directory on the way to one can be renamed, but those

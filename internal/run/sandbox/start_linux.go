@@ -56,7 +56,7 @@ func newLaunch(s Spec, p Profile, g *group) (l *launch, err error) {
 		Path: s.Path, Args: toBytes(s.Args), Env: toBytes(s.Env), Self: s.self,
 		Namespaces: p == Full, Landlock: p != None, Seccomp: p != None,
 		Network: s.Egress != nil, Dir: s.Dir, Scratch: s.Limits.Scratch,
-		OpenFiles: s.Open.Files, OpenNetwork: s.Open.Network,
+		OpenFiles: s.Open.Files, OpenNetwork: s.Open.Network, UnixSockets: s.Open.UnixSockets && p == Full,
 	}
 	o.Limits, o.Processes = rlimits(s.Limits, g), uint64(max(s.Limits.Processes, 0))
 	if !g.has("memory") {

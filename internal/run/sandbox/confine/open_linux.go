@@ -187,7 +187,7 @@ func openFilter(network, open, contained bool) filter {
 		f.onAny(retEPERM, peekCalls)
 	}
 	f.on(unix.SYS_IOCTL, refuseValues(1, []uint32{unix.TIOCSTI, tiocLinux}))
-	f.sockets(network, open)
+	f.sockets(network, open, false)
 	f.op(bpfReturn, retAllow, 0, 0)
 	return f
 }

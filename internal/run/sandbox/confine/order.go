@@ -78,6 +78,8 @@ type Order struct {
 	Seccomp    bool
 	Network    bool // make a listener for the egress proxy, allow inet sockets
 
+	UnixSockets bool // allow unix sockets
+
 	OpenFiles   bool     // the host's tree is the tool's root
 	OpenNetwork bool     // the host's network is the tool's
 	Pin         []string // directories that stay where they are, outer ones first

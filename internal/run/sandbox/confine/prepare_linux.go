@@ -156,7 +156,7 @@ func seccomp(s *spawn, o *Order, started *Started) (err error) {
 	if !seccompServed {
 		return fmt.Errorf("seccomp: no filter for this architecture")
 	}
-	f := seccompFilter(o.Network, o.OpenNetwork, !o.Namespaces, o.Memory > 0)
+	f := seccompFilter(o.Network, o.OpenNetwork, o.UnixSockets, !o.Namespaces, o.Memory > 0)
 	if o.OpenFiles {
 		f = openFilter(o.Network, o.OpenNetwork, o.Namespaces || started.LandlockABI > 0)
 	} else if !o.Namespaces {

@@ -78,7 +78,8 @@ func (f *filter) begin() {
 // seccompFilter refuses what no tool needs and what kernels were broken by:
 // looking into other processes, namespaces and mounts, kernel modules, keys,
 // io_uring, bpf, clocks. Sockets are refused too, but for pairs, and with
-// network for IP, which then lives in a network of its own. So is making
+// network for IP, which then lives in a network of its own, and with local for
+// unix sockets. So is making
 // anything that runs as its owner. Where a tool shares the host's processes
 // and files, what would reach those is refused as well. It is a list of what
 // is refused, so that ordinary tools work; it stands behind the other layers
@@ -87,7 +88,7 @@ func (f *filter) begin() {
 // Where memory is watched (no cgroup counts it), what the watch cannot see is
 // refused: files without a name, which can be passed on without being open in any
 // process, and hiding from inspection.
-func seccompFilter(network, open, shared, watched bool) filter {
+func seccompFilter(network, open, local, shared, watched bool) filter {
 	var f filter
 	f.begin()
 	f.modes(asOwner) // first: a tool opens files more often than all else
@@ -106,19 +107,19 @@ func seccompFilter(network, open, shared, watched bool) filter {
 		f.on(unix.SYS_MEMFD_SECRET, verdict(retENOSYS))
 		f.on(unix.SYS_PRCTL, refuseValues(0, []uint32{unix.PR_SET_DUMPABLE}))
 	}
-	f.sockets(network, open)
+	f.sockets(network, open, local)
 	f.op(bpfReturn, retAllow, 0, 0)
 	return f
 }
 
 // sockets lets sockets be made as far as there is a network; open is the
-// host's.
-func (f *filter) sockets(network, open bool) {
+// host's. Local ones are unix sockets.
+func (f *filter) sockets(network, open, local bool) {
 	if open {
 		f.on(unix.SYS_SOCKET, onlyValues(0, []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}))
 		return
 	}
-	f.on(unix.SYS_SOCKET, socketRule(network))
+	f.on(unix.SYS_SOCKET, socketRule(network, local))
 	f.on(unix.SYS_SOCKETPAIR, pairRule())
 }
 
@@ -158,13 +159,17 @@ func choose(i int, values []uint32, among, other uint32) filter {
 }
 
 // socketRule allows no family without network; with it IP and the routing
-// questions a resolver asks. Unix sockets are never made: through a path they
-// reach daemons that act for any caller.
-func socketRule(network bool) filter {
+// questions a resolver asks. Unix sockets are made only where local is true:
+// through a path they reach daemons that act for any caller, unless the tool has
+// a root and a network of its own.
+func socketRule(network, local bool) filter {
 	if !network {
+		if local {
+			return onlyValues(0, []uint32{unix.AF_UNIX})
+		}
 		return verdict(retEPERM)
 	}
-	return filter{
+	f := filter{
 		{Code: bpfLoad, K: arg(0)},
 		{Code: bpfEqual, K: unix.AF_INET, Jt: 4, Jf: 0},
 		{Code: bpfEqual, K: unix.AF_INET6, Jt: 3, Jf: 0},
@@ -174,6 +179,10 @@ func socketRule(network bool) filter {
 		{Code: bpfReturn, K: retAllow},
 		{Code: bpfReturn, K: retEPERM},
 	}
+	if local {
+		f = slices.Insert(f, 1, unix.SockFilter{Code: bpfEqual, K: unix.AF_UNIX, Jt: 5, Jf: 0})
+	}
+	return f
 }
 
 // pairRule allows pairs of unix sockets that stay with each other. Datagram

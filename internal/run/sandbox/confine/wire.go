@@ -50,7 +50,7 @@ func (w *wire) order(o *Order) {
 	w.text(&o.Path)
 	list(w, &o.Args, (*wire).bytes)
 	list(w, &o.Env, (*wire).bytes)
-	for _, f := range []*bool{&o.Self, &o.Namespaces, &o.Landlock, &o.Seccomp, &o.Network, &o.OpenFiles, &o.OpenNetwork} {
+	for _, f := range []*bool{&o.Self, &o.Namespaces, &o.Landlock, &o.Seccomp, &o.Network, &o.OpenFiles, &o.OpenNetwork, &o.UnixSockets} {
 		w.flag(f)
 	}
 	list(w, &o.Pin, (*wire).text)

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +36,8 @@ type Config struct {
 	// Networks are allowed in spite of being private, local or loopback. The
 	// host must be allowed as well.
 	Networks []netip.Prefix
+	// NoMetadata refuses link-local and metadata addresses whatever Networks has.
+	NoMetadata bool
 	// MaxBytes bounds both directions together, over the proxy's life [64 MiB;
 	// negative: no bound]. Rate bounds bytes a second [none].
 	MaxBytes, Rate int64
@@ -60,7 +63,7 @@ type Connection struct {
 // A Proxy serves one run. It is safe for concurrent use.
 type Proxy struct {
 	cfg   Config
-	rules []rule
+	rules atomic.Pointer[[]rule]
 	meter *meter
 	slots chan struct{}
 }
@@ -79,15 +82,33 @@ func New(cfg Config) (*Proxy, error) {
 	if cfg.Idle <= 0 {
 		cfg.Idle = 60 * time.Second
 	}
-	rules, err := parseRules(cfg.Allow)
-	if err != nil {
-		return nil, err
-	}
-	return &Proxy{
-		cfg: cfg, rules: rules,
+	p := &Proxy{
+		cfg:   cfg,
 		meter: &meter{left: cfg.MaxBytes, bounded: cfg.MaxBytes > 0, rate: cfg.Rate},
 		slots: make(chan struct{}, cfg.Connections),
-	}, nil
+	}
+	if err := p.Allow(cfg.Allow); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Allow replaces the hosts that new connections may be made to. Those that are
+// there stay.
+func (p *Proxy) Allow(list []string) error {
+	rules, err := parseRules(list)
+	if err == nil {
+		p.rules.Store(&rules)
+	}
+	return err
+}
+
+// Refill allows MaxBytes again from now on, for a run that goes on for several
+// calls.
+func (p *Proxy) Refill() {
+	p.meter.mu.Lock()
+	defer p.meter.mu.Unlock()
+	p.meter.left = p.cfg.MaxBytes
 }
 
 // Serve serves a listener given as a file until ctx ends. The file stays the
@@ -149,7 +170,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, target, "too many connections at once", http.StatusTooManyRequests)
 		return
 	}
-	if !allowed(p.rules, target) {
+	if !allowed(*p.rules.Load(), target) {
 		p.refuse(w, target, "the host is not on the list", http.StatusForbidden)
 		return
 	}

@@ -395,3 +395,63 @@ func FuzzParseTarget(f *testing.F) {
 		}
 	})
 }
+
+// TestAllow: the hosts of a proxy can be replaced while it serves, its bytes be
+// given again, and metadata addresses stay refused whatever the networks are.
+func TestAllow(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 30_000)) }))
+	defer plain.Close()
+	cfg := Config{MaxBytes: 100_000, NoMetadata: true, Networks: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.ServeListener(ctx, l) }()
+	transport := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()})}
+	defer func() {
+		transport.CloseIdleConnections()
+		cancel()
+		<-done
+	}()
+	get := func(address string) string {
+		resp, err := (&http.Client{Transport: transport}).Get(address)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return fmt.Sprint(resp.StatusCode, " ", len(body), " ", err, " ", string(body))
+	}
+	if got := get(plain.URL); !strings.Contains(got, "not on the list") {
+		t.Errorf("before Allow: %s", got)
+	}
+	if err := p.Allow([]string{plain.Listener.Addr().String(), "169.254.169.254", "192.0.0.192"}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		got := get(plain.URL)
+		if over := n == 3; strings.HasPrefix(got, "200 30000 <nil>") == over {
+			t.Errorf("answer %d: %.60s", n, got)
+		}
+		if n == 3 {
+			p.Refill()
+		}
+	}
+	for _, a := range []string{"http://169.254.169.254/", "http://192.0.0.192/"} {
+		if got := get(a); !strings.Contains(got, "none is ever reached") {
+			t.Errorf("%s: %.200s", a, got)
+		}
+	}
+	if err := p.Allow([]string{"a b"}); err == nil {
+		t.Error("Allow takes what is no host")
+	}
+	if err := p.Allow(nil); err != nil || !strings.Contains(get(plain.URL), "not on the list") {
+		t.Errorf("after Allow(nil): %v, and the host is reached", err)
+	}
+}

@@ -131,6 +131,9 @@ func (p *Proxy) checkAddress(_, dialled string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("dialled address %q: %w", dialled, err)
 	}
+	if p.cfg.NoMetadata && address.Metadata(ap.Addr().Unmap().WithZone("").String()) {
+		return fmt.Errorf("address %s is link-local or serves metadata, and none is ever reached", ap.Addr())
+	}
 	if !reachable(ap.Addr(), p.cfg.Networks) {
 		return fmt.Errorf("address %s is private, local or reserved, and not among the networks that may be reached (sandbox.networks)", ap.Addr())
 	}
