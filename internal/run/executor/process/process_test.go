@@ -492,9 +492,9 @@ func TestWorkDirIsNotBorrowed(t *testing.T) {
 	git := &capability.Capability{ID: "command:git/log", Kind: capability.KindCommand, RequiredTools: []string{"extension:tools.git"}, Origin: packaged}
 	seen := map[string]bool{}
 	for _, c := range []*capability.Capability{spy, &other, &mine, git} {
-		name, err := extensionOf(c)
+		name, err := executor.WorkName(c)
 		if err != nil || seen[name] {
-			t.Errorf("extensionOf(%s of %s) = %q, %v; want a folder of its own", c.ID, c.Origin.Source, name, err)
+			t.Errorf("WorkName(%s of %s) = %q, %v; want a folder of its own", c.ID, c.Origin.Source, name, err)
 		}
 		seen[name] = true
 	}
