@@ -76,7 +76,7 @@ plan() {
 		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
 	esac
 	case $layers in *" postgres "*) compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || want pg_ctl postgresql "the tests on a PostgreSQL server" ;; esac
-	case $layers in *" browser "*) want chromium chromium "the page in a real browser" ;; esac
+	case $layers in *" browser "*) want chromium chromium "the page in a real browser, and the pages that Ken opens" ;; esac
 
 	if [ ${#missing[@]} = 0 ]; then return; fi
 	if [ -z "$may_install" ]; then
@@ -182,7 +182,7 @@ layer_unit() {
 	# shellcheck disable=SC2086 # one word per package
 	tally test "1 numbers" -- -timeout $limit_unit -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
 	# shellcheck disable=SC2086 # one word per package
-	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules|TestRelease\$)" $packages
+	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules|TestRelease\$|TestBrowser)" $packages
 }
 
 layer_script() {
@@ -194,7 +194,7 @@ layer_script() {
 layer_browser() {
 	find_npm
 	tally check "4 build" -- go build -o .cache/bin/ken ./cmd/ken
-	KEN_TEST_BINARY="$PWD/.cache/bin/ken" raced tally test "4 browser" -- $race -timeout $limit_browser -count=1 -vet=off -parallel "$(nproc)" -run '^TestBrowser' ./cmd/ken
+	KEN_TEST_BINARY="$PWD/.cache/bin/ken" raced tally test "4 browser" -- $race -timeout $limit_browser -count=1 -vet=off -parallel "$(nproc)" -run '^TestBrowser' ./cmd/ken ./internal/run/executor/browser
 }
 
 # What is written for PostgreSQL, and then what stands on the store: the same

@@ -1,10 +1,13 @@
 package extensions_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"ken/capability"
+	"ken/internal/run/executor"
+	"ken/internal/run/executor/browser"
 )
 
 // TestPackages: every package is read without a complaint, says what it needs
@@ -30,7 +33,7 @@ func TestPackages(t *testing.T) {
 			continue
 		}
 		actions[c.RequiredTools[0]]++
-		if c.Run == nil || c.Run.TimeoutSec == 0 || len(c.Run.Argv) == 0 {
+		if c.Run == nil || c.Run.TimeoutSec == 0 || len(c.Run.Argv) == 0 && !strings.HasPrefix(c.Run.Runner, "browser.") {
 			t.Errorf("%s: recipe %+v, want a template and a time limit", c.ID, c.Run)
 		}
 		_, list, _ := strings.Cut(d.Body, "Examples:\n\n")
@@ -46,13 +49,22 @@ func TestPackages(t *testing.T) {
 			t.Errorf("%s has %d actions, want 3 or more", id, n)
 		}
 	}
+	pages, err := browser.New(browser.Config{Extensions: filepath.Join(b.dir, "extensions"), Lookup: b.lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.Close()
 	for line := range examples {
 		call, err := b.call(t, line)
 		if err != nil {
 			t.Errorf("example %s: %v", line, err)
 			continue
 		}
-		if _, err := b.executor.Facts(t.Context(), call, nil); err != nil {
+		var by executor.Executor = b.executor
+		if strings.HasPrefix(line, "/browse ") {
+			by = pages
+		}
+		if _, err := by.Facts(t.Context(), call, nil); err != nil {
 			t.Errorf("example %s: %v", line, err)
 		}
 	}

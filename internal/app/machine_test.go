@@ -44,6 +44,9 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 		if name == "api.*" { // which wants a verb
 			own.Run.Runner = "api.get"
 		}
+		if name == "browser.*" {
+			own.Run.Runner = "browser.open"
+		}
 		others := own
 		others.Trust = capability.TrustUser
 		if !runs(&own) {
@@ -55,7 +58,7 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 			t.Errorf("the catalog says that others' %s is run: %v, want %v", others.Run.Runner, only, !only)
 		}
 	}
-	for _, name := range []string{"browser.read", "tool:x", "shell.x", "exec"} {
+	for _, name := range []string{"browser.print", "tool:x", "shell.x", "exec"} {
 		if runs(&capability.Capability{Trust: capability.TrustBuiltin, Run: &capability.Recipe{Runner: name}}) {
 			t.Errorf("the catalog says that something runs %q", name)
 		}

@@ -35,7 +35,7 @@ func TestDocumentedRunners(t *testing.T) {
 			t.Errorf("docs/sources.md names the runner %s, and nothing runs it", name[1])
 		}
 	}
-	for _, name := range []string{"db.drop", "browser.open", "llm.complete", "shell", "files.read"} {
+	for _, name := range []string{"db.drop", "browser.print", "llm.complete", "shell", "files.read"} {
 		if runs(by(name)) {
 			t.Errorf("a file's capability with the runner %s is run; docs/sources.md does not say so", name)
 		}

@@ -18,6 +18,7 @@ import (
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/api"
 	"ken/internal/run/executor/ask"
+	"ken/internal/run/executor/browser"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/function"
@@ -69,7 +70,7 @@ type Config struct {
 // capabilities that are not part of Ken may use it.
 func runners() map[string]bool {
 	return map[string]bool{
-		"analyze.*": true, "api.*": true, "db.*": true, "exec.*": true, "function.*": true, "llm.ask": true, "mcp.*": true,
+		"analyze.*": true, "api.*": true, "browser.*": true, "db.*": true, "exec.*": true, "function.*": true, "llm.ask": true, "mcp.*": true,
 		"files.*": false, "result.*": false, "shell": false, // their rules go by the names of Ken's tools
 	}
 }
@@ -122,6 +123,10 @@ func newBuiltin(cfg Config) (map[string]executor.Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := newPages(cfg)
+	if err != nil {
+		return nil, err
+	}
 	databases, err := db.New(db.Config{
 		Connections: func() []db.Connection { return connections(cfg.Settings().Databases) }, Lookup: cfg.Lookup, Secret: cfg.Redactor.Resolve,
 	})
@@ -131,6 +136,7 @@ func newBuiltin(cfg Config) (map[string]executor.Executor, error) {
 	out := map[string]executor.Executor{
 		"analyze.*":  analysis,
 		"api.*":      requests,
+		"browser.*":  pages,
 		"db.*":       databases,
 		"exec.*":     programs,
 		"shell":      commands,
@@ -163,6 +169,21 @@ func newPrograms(cfg Config) (*process.Executor, error) {
 	x, err := process.New(process.Config{
 		Extensions: filepath.Join(cfg.Places.Home, "extensions"), Lookup: cfg.Lookup, Grant: cfg.Granter.Grant, Workspace: cfg.Places.Workspace,
 		Path: cfg.Path, Avoid: []string{cfg.Places.Workspace}, Getenv: cfg.Redactor.Lookup,
+		Limits: sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg.OnClose(x.Close)
+	return x, nil
+}
+
+// newPages makes the executor of web pages in a browser.
+func newPages(cfg Config) (*browser.Executor, error) {
+	x, err := browser.New(browser.Config{
+		Extensions: filepath.Join(cfg.Places.Home, "extensions"), Lookup: cfg.Lookup, Workspace: cfg.Places.Workspace,
+		Path: cfg.Path, Avoid: []string{cfg.Places.Workspace}, Networks: func() []netip.Prefix { return cfg.Settings().Sandbox.Prefixes() },
+		NetworkBytes: cfg.Start.Sandbox.NetworkBytes, NetworkRate: cfg.Start.Sandbox.NetworkRate,
 		Limits: sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/api"
+	"ken/internal/run/executor/browser"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/plugins"
@@ -39,6 +40,8 @@ func Unrunnable(added *plugins.Set, databases func() []config.Database) func(*ca
 			return withoutDatabase(c.Run, named)
 		case ok && name == "api.*" && c.Run != nil:
 			return api.Unusable(c)
+		case ok && name == "browser.*" && !slices.Contains(browser.Verbs(), strings.TrimPrefix(c.RunBy(), "browser.")):
+			return "nothing can run " + c.RunBy() + " in this version; the runners for pages are browser." + strings.Join(browser.Verbs(), ", browser.")
 		case ok && name == "llm.ask" && c.Run.Ask == nil:
 			return `it does not say what to ask; add ask, as in ask: {prompt: "Summarize {text}"}`
 		case ok && (open[name] || c.Trust == capability.TrustBuiltin):
@@ -103,6 +106,14 @@ func MissingFiles(list []config.Database) (n uint64) {
 func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) string {
 	known := map[string]string{}
 	return func(c *capability.Capability) string {
+		if strings.HasPrefix(c.Run.Runner, "browser.") {
+			why, ok := known["browser"]
+			if !ok {
+				why = unusableBrowser(programs)
+				known["browser"] = why
+			}
+			return why
+		}
 		name, err := process.Tool(c.Run.Runner)
 		if err != nil || c.Run.Program != "" && len(c.RequiredBins) == 0 {
 			return "" // it is run by something else, or by a program of its package
@@ -117,6 +128,24 @@ func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) 
 		}
 		return why
 	}
+}
+
+// unusableBrowser says why no Chromium can be run, or "".
+func unusableBrowser(programs *executor.Programs) string {
+	worst := ""
+	for _, name := range browser.Programs() {
+		err := programs.Check(name)
+		if err == nil {
+			return ""
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			worst = unusableProgram(programs, name)
+		}
+	}
+	if worst == "" {
+		worst = "Chromium is not in the folders where Ken looks for programs; install the program chromium, or name its folder in extensions.path"
+	}
+	return worst
 }
 
 func unusableProgram(programs *executor.Programs, name string) string {
