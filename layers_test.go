@@ -97,7 +97,8 @@ var layers = []layer{
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/extensions", words + ground + "internal/know/catalog internal/govern/audit internal/govern/policy internal/govern/review"},
-	{"internal/connect", words + ground},
+	{"internal/connect/permission", words + ground},
+	{"internal/connect", words + ground + "internal/connect/permission"},
 
 	// Find: what matters now.
 	{"internal/find/ranking", words + ground + "internal/know/catalog internal/know/index internal/know/embed"},
@@ -174,7 +175,7 @@ var layers = []layer{
 	{"internal/app", all},
 	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
 	{"internal/cli/catalogreport", "capability internal/cli/output internal/door internal/untrusted"},
-	{"internal/cli/connectreport", "internal/connect internal/cli/output internal/serve/mcpserver"},
+	{"internal/cli/connectreport", words + "internal/connect internal/connect/permission internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/adding", words + "internal/add internal/add/addmcp internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},

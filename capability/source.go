@@ -97,9 +97,10 @@ type Principal struct {
 	Tenant string   `json:"tenant,omitempty"`
 	Roles  []string `json:"roles,omitempty"`
 
-	// Agent names the program that works for the principal, if its token has a
-	// name. It is used for records and limits only: permissions and the digest
-	// of a call do not depend on it.
+	// Agent names the program that works for the principal: the client that
+	// "ken connect" connected, or the name of the agent's token. Rules with
+	// agents depend on it, and records and limits. Grants and the digest of a
+	// call do not.
 	Agent string `json:"agent,omitempty"`
 }
 

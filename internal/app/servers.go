@@ -40,7 +40,7 @@ type serverParts struct {
 // prepareServers makes the gateway, which starts nothing.
 func (a *App) prepareServers(cfg Config) (err error) {
 	a.Clients = connect.NewConnector(connect.ConnectorConfig{
-		ServerFile: mcpservers.File(a.Places), RecordDir: filepath.Join(a.Places.State, "connect"), UserHome: a.Places.UserHome, Getenv: a.getenv,
+		ServerFile: mcpservers.File(a.Places), RuleFile: config.ClientRulesFile(a.Places), RecordDir: filepath.Join(a.Places.State, "connect"), UserHome: a.Places.UserHome, Getenv: a.getenv,
 		KenHome: a.Places.MovedHome(a.getenv), Addr: a.Settings.Serve.Addr, Secrets: a.Secrets, Log: a.log,
 		RemoveToken: func(client string) (bool, error) { return auth.RemoveAgent(a.Places.State, client) },
 	})

@@ -23,7 +23,7 @@ type connectCommand struct{ *environment }
 func newConnect(env *environment) *cobra.Command {
 	c := &connectCommand{env}
 	var how connect.Request
-	var dry, yes bool
+	var dry, yes, without bool
 	cmd := &cobra.Command{
 		Use: "connect CLIENT", Short: "Put Ken into a client's configuration, in front of its MCP servers",
 		Long: "Put Ken into the configuration of a client (" + clientNames() + "): its MCP servers\n" +
@@ -33,7 +33,7 @@ func newConnect(env *environment) *cobra.Command {
 			how.Client = given[0]
 			c.serving = true // what is there already need not be started for the plan
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
-				return c.connect(ctx, a, how, dry, yes)
+				return c.connect(ctx, a, how, dry, yes, without)
 			})(cmd, given)
 		},
 	}
@@ -42,6 +42,7 @@ func newConnect(env *environment) *cobra.Command {
 	cmd.Flags().BoolVar(&how.HTTP, "http", false, "connect the client to a running ken serve, with its own agent token, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
 	cmd.Flags().BoolVar(&yes, "yes", false, "change without asking; required without a terminal")
+	cmd.Flags().BoolVar(&without, "skip-untranslated", false, "connect even if Ken has no rule for some of the client's permissions, which then no longer apply")
 	return cmd
 }
 
@@ -55,7 +56,7 @@ func clients() []string {
 
 func clientNames() string { return strings.Join(clients(), ", ") }
 
-func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes bool) (err error) {
+func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes, without bool) (err error) {
 	written := false
 	if how.HTTP && !dry {
 		if had, err := auth.NamedAgent(a.Places.State, how.Client, true); err == nil && had == "" {
@@ -82,7 +83,7 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	if how.Program != self {
 		plan.Notes = append(plan.Notes, "npx deletes old programs, so the client gets a copy of this one: "+how.Program)
 	}
-	out := connectreport.Report{Client: plan.Client, Files: []string{}, Servers: []connectreport.Start{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []connectreport.Neighbour{}, Would: len(plan.Servers), DryRun: dry}
+	out := connectreport.Report{Client: plan.Client, Files: []string{}, Servers: []connectreport.Start{}, Kept: listOf(plan.Kept), Secrets: []string{}, Unset: []string{}, Notes: listOf(plan.Notes), Others: []connectreport.Neighbour{}, Rules: listOf(plan.Rules), Untranslated: listOf(plan.Refused), Would: len(plan.Servers), DryRun: dry}
 	if how.HTTP {
 		out.HTTP = connectreport.Listen(ctx, a.Settings.Serve.Addr)
 	}
@@ -99,12 +100,15 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	if !c.json {
 		c.printPlan(plan)
 	}
-	if len(plan.Files) == 0 || dry {
+	if len(plan.Refused) > 0 && !without && !dry {
+		return connectreport.Untranslated(plan)
+	}
+	if len(plan.Files) == 0 && !plan.NewRules || dry {
 		if c.json {
 			return c.printJSON(out)
 		}
 		out.PrintHTTP(c.out)
-		if len(plan.Files) == 0 {
+		if len(plan.Files) == 0 && !plan.NewRules {
 			c.out.Linef("Nothing changes: %s asks Ken already.", plan.Client)
 		} else {
 			c.out.Linef("Nothing was changed; %s would move to %s", output.Plural(len(plan.Servers), "server"), shortPath(a, filepath.Join(a.Places.Home, "mcp.json")))
@@ -186,6 +190,12 @@ func (c *connectCommand) printPlan(p *connect.Plan) {
 			c.out.Linef("%s %s is sealed as %s", c.out.Style(output.Dim, "secret:"), output.Line(s.Where), output.Line(s.Name))
 		}
 	}
+	for _, r := range p.Rules {
+		c.out.Linef("%s %s", c.out.Style(output.Dim, "rule:"), output.Line(r.String()))
+	}
+	for _, r := range p.Refused {
+		c.out.Linef("%s %s", c.out.Style(output.Red, "no rule:"), output.Line(r.String()))
+	}
 	for _, n := range p.Notes {
 		c.out.Linef("%s %s", c.out.Style(output.Dim, "note:"), output.Line(n))
 	}
@@ -237,6 +247,9 @@ func newDisconnect(env *environment) *cobra.Command {
 				if d.Token {
 					c.out.Linef("the token of %s is removed; a client that still shows it is refused", output.Line(given[0]))
 				}
+				if d.Rules > 0 {
+					c.out.Linef("removed: %s that came from the settings of %s, which apply there again", output.Plural(d.Rules, "rule"), output.Line(given[0]))
+				}
 				if len(d.Removed) > 0 {
 					c.out.Linef("Ken no longer has %s", output.Line(strings.Join(d.Removed, ", ")))
 				}
@@ -250,6 +263,7 @@ func newDisconnect(env *environment) *cobra.Command {
 			})(cmd, given)
 		},
 	}
+	cmd.Flags().Bool("yes", false, "accepted as in ken connect; disconnecting asks nothing")
 	cmd.Flags().BoolVar(&force, "force", false, "restore the original bytes even if the file was changed since")
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/memory"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/mcpserver"
 	"ken/internal/serve/shim"
@@ -52,7 +53,7 @@ func hostDaemon(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log 
 // daemonClients serves each client by the App of its folder.
 func daemonClients(pool *app.Pool, log *slog.Logger) daemon.Handler {
 	return func(ctx context.Context, hello shim.Hello, conn net.Conn) error {
-		settings, err := fromHello(hello, log)
+		settings, client, err := fromHello(hello, log)
 		if err != nil {
 			return err
 		}
@@ -61,16 +62,18 @@ func daemonClients(pool *app.Pool, log *slog.Logger) daemon.Handler {
 			return err
 		}
 		defer done()
-		if err := a.MCP().Serve(ctx, a.Principal, conn, mcpserver.Hello{}); !errors.Is(err, net.ErrClosed) {
+		who := a.Principal
+		who.Agent = client
+		if err := a.MCP().Serve(ctx, who, conn, mcpserver.Hello{}); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		return nil
 	}
 }
 
-// fromHello reads what a client was started with.
-func fromHello(h shim.Hello, log *slog.Logger) (app.Config, error) {
-	cfg := app.Config{Dir: h.Dir, Log: log, Getenv: func(name string) string {
+// fromHello reads what a client was started with, and its name where it has one.
+func fromHello(h shim.Hello, log *slog.Logger) (cfg app.Config, client string, err error) {
+	cfg = app.Config{Dir: h.Dir, Log: log, Getenv: func(name string) string {
 		if v, ok := h.Env[name]; ok || name == "HOME" || name == "PATH" || strings.HasPrefix(name, "KEN_") || strings.HasPrefix(name, "XDG_") {
 			return v // a client that has none has none
 		}
@@ -80,8 +83,12 @@ func fromHello(h shim.Hello, log *slog.Logger) (app.Config, error) {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&cfg.ConfigFile, "config", "", "")
 	flags.StringArrayVar(&cfg.Catalogs, "catalog", nil, "")
+	flags.StringVar(&client, "client", "", "")
 	if err := flags.Parse(h.Args); err != nil {
-		return cfg, fmt.Errorf("read the flags of ken mcp: %w", err)
+		return cfg, "", fmt.Errorf("read the flags of ken mcp: %w", err)
 	}
-	return cfg, nil
+	if client != "" {
+		err = auth.CheckAgent(client)
+	}
+	return cfg, client, err
 }

@@ -28,7 +28,7 @@ func Load(places dirs.Places, explicit string) (Config, error) {
 	cfg, wrong, widening := load(places, own, project, func(c *Config) []capability.Problem {
 		return append(c.readCedar(), ownAccess(places, c, explicit != "")...)
 	})
-	problems = slices.Concat(problems, wrong, widening, projectAccess(places, &cfg))
+	problems = slices.Concat(problems, wrong, widening, projectAccess(places, &cfg), cfg.readClientRules(places))
 	if e := cfg.Experiment; len(problems) == 0 && e.Name != "" && e.Config != "" {
 		// What the project says was taken before. Where B has less than that,
 		// B stands.

@@ -187,7 +187,7 @@ func showAccess(a policy.ToolAccess) any {
 // RuleFiles lists every file that can change what [Config.Policy] is, whether
 // it is there or not. explicit is what Load was given.
 func RuleFiles(places dirs.Places, explicit string, c Config) []string {
-	out := []string{accessFile(places.Home), accessFile(places.Workspace), orchestration.File(places.Workspace)}
+	out := []string{ClientRulesFile(places), accessFile(places.Home), accessFile(places.Workspace), orchestration.File(places.Workspace)}
 	if explicit != "" {
 		file, _, _ := filesOf(places, explicit) // made absolute; what is wrong with it is Load's to say
 		out = append(out, file)

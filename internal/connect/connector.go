@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ken/internal/connect/permission"
 	"ken/internal/secret"
 	"ken/internal/wholefile"
 )
@@ -17,6 +18,7 @@ import (
 // A ConnectorConfig says what a [Connector] works with. Log may not be nil.
 type ConnectorConfig struct {
 	ServerFile string // mcp.json, which receives the servers of clients
+	RuleFile   string // client-rules.json, which receives what users decided in clients
 	RecordDir  string // keeps the files of clients as they were, sealed
 
 	UserHome string // the home folder of the person, where clients keep their files
@@ -51,11 +53,11 @@ type Request struct {
 
 // Plan works out what connecting a client would change. It changes nothing.
 func (c *Connector) Plan(r Request) (*Plan, error) {
-	entry := Entry{Command: r.Program, Home: c.cfg.KenHome}
+	entry := Entry{Command: r.Program, Args: []string{"mcp", "--client", r.Client}, Home: c.cfg.KenHome}
 	if r.HTTP {
 		entry = Entry{URL: "http://" + c.cfg.Addr + "/mcp", Token: r.Token}
 	}
-	return Prepare(Options{
+	p, err := Prepare(Options{
 		Where: Where{Client: r.Client, Home: c.cfg.UserHome, Getenv: c.cfg.Getenv, File: r.File, Project: r.Project},
 		Entry: entry,
 		Secret: func(name string) (secret.Value, bool) {
@@ -63,6 +65,39 @@ func (c *Connector) Plan(r Request) (*Plan, error) {
 			return v, err == nil
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return p, c.planRules(p)
+}
+
+// planRules works out the rules of a plan, with the names that its servers will
+// have in mcp.json.
+func (c *Connector) planRules(p *Plan) error {
+	servers, err := os.ReadFile(c.cfg.ServerFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the servers: %w", err)
+	}
+	servers, _, err = Merge(servers, p.Servers, p.Client)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", c.cfg.ServerFile, err)
+	}
+	old, err := permission.ReadRules(c.cfg.RuleFile)
+	if err != nil {
+		return err
+	}
+	client, err := clientNamed(p.Client)
+	if err != nil {
+		return err
+	}
+	var after []Server
+	if len(servers) > 0 {
+		after, _ = ReadServers(servers)
+	}
+	of := slices.DeleteFunc(slices.Clone(old), func(r permission.Rule) bool { return !slices.Contains(r.Agents, p.Client) })
+	p.translate(client, after, of)
+	p.NewRules = !slices.EqualFunc(of, p.Rules, func(a, b permission.Rule) bool { return a.String() == b.String() && a.ID == b.ID })
+	return nil
 }
 
 // Connect carries out a plan: it seals the secrets, adds the servers to
@@ -94,7 +129,28 @@ func (c *Connector) Connect(ctx context.Context, p *Plan) (names []string, err e
 			names = append(names, name)
 		}
 	}
-	return names, Apply(ctx, p, c.records())
+	// The rules come first: no moment may pass in which Ken allows what the client
+	// denied.
+	if err := c.planRules(p); err != nil {
+		return nil, err
+	}
+	old, err := c.replaceRules(p.Client, p.Rules)
+	if err != nil {
+		return nil, err
+	}
+	if err := Apply(ctx, p, c.records()); err != nil {
+		return names, errors.Join(err, permission.WriteRules(c.cfg.RuleFile, old))
+	}
+	return names, nil
+}
+
+// replaceRules writes the rules of a client, and returns what all rules were.
+func (c *Connector) replaceRules(client string, rules []permission.Rule) (old []permission.Rule, err error) {
+	if old, err = permission.ReadRules(c.cfg.RuleFile); err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(slices.Clone(old), func(r permission.Rule) bool { return slices.Contains(r.Agents, client) })
+	return old, permission.WriteRules(c.cfg.RuleFile, slices.Concat(others, rules))
 }
 
 // A Disconnection says what Disconnect did.
@@ -102,6 +158,7 @@ type Disconnection struct {
 	Files   []Restored `json:"files"`
 	Removed []string   `json:"removed"` // servers that Ken no longer has
 	Secrets []string   `json:"secrets"` // that came from the client's files, and are removed
+	Rules   int        `json:"rules"`   // that were taken from the client's settings, and are removed
 	Stay    []string   `json:"stay"`    // secrets that a person set, and that nothing refers to now
 	Token   bool       `json:"token"`   // the client had its own token, which was removed
 }
@@ -139,6 +196,15 @@ func (c *Connector) Disconnect(ctx context.Context, client string, force bool) (
 			continue
 		}
 		d.Secrets = append(d.Secrets, name)
+	}
+	old, err := c.replaceRules(client, nil)
+	if err != nil {
+		return d, err
+	}
+	for _, r := range old {
+		if slices.Contains(r.Agents, client) {
+			d.Rules++
+		}
 	}
 	d.Token, err = c.cfg.RemoveToken(client)
 	return d, err

@@ -23,30 +23,33 @@ var abouts = map[string]about{
 		[]string{
 			"`~/.claude.json` can define servers for single projects. Ken moves these too. Each keeps its folder as `cwd`, and as `project` in `x-ken`.",
 			"Ken enables the servers in a project's `.mcp.json` only if you approved them in Claude Code.",
-			"Rules for tools in Claude Code's settings contain the server's name. Change them yourself: `mcp__github__x` becomes `mcp__ken__github__x`, or `mcp__ken__x` if `github` is your only server.",
+			"Permissions come from `settings.json`, from the machine's `managed-settings.json`, and from `.claude/settings.json` and `settings.local.json` of the projects that `~/.claude.json` names. Those of a project apply in its folder.",
 		},
 	},
 	"codex": {
 		"`~/.codex/config.toml`, or `config.toml` in the folder `CODEX_HOME`", "`.codex/config.toml`", "none. `env_vars`, `bearer_token_env_var` and `env_http_headers` become `${NAME}`",
-		"`codex mcp get ken` of 0.166.0 lists both forms with every field", nil,
+		"`codex mcp get ken` of 0.166.0 lists both forms with every field",
+		[]string{"Approval modes (`default_tools_approval_mode`, `tools.NAME.approval_mode`) become rules: `prompt` asks, `approve` allows, and `writes` asks before anything that does not only read."},
 	},
 	"cursor": {
 		"`~/.cursor/mcp.json`", "`.cursor/mcp.json`", "`${env:NAME}`, `${userHome}`, and `${workspaceFolder}` in a project's file",
-		"not with the editor itself. The entry follows the documentation of Cursor's `mcp.json`", nil,
+		"not with the editor itself. The entry follows the documentation of Cursor's `mcp.json`",
+		[]string{"`mcpAllowlist` in `permissions.json`, and `Mcp(server:tool)` in `cli-config.json` and `cli.json`, become rules."},
 	},
 	"gemini": {
 		"`~/.gemini/settings.json`, or `.gemini/settings.json` in the folder `GEMINI_CLI_HOME`", "`.gemini/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
 		"`gemini mcp list` of 0.61.0 prints *Connected*, over stdio and HTTP",
-		[]string{"If `mcp.allowed` lists the servers that may be used, Ken adds `ken` to the list. Behind Ken, it disables the servers that are not in the list."},
+		[]string{"If `mcp.allowed` lists the servers that may be used, Ken adds `ken` to the list. Behind Ken, it disables the servers that are not in the list.", "`tools.exclude`, `tools.allowed`, `trust` and the rules in `policies/*.toml` become rules."},
 	},
 	"opencode": {
 		"`opencode.jsonc`, `opencode.json` and `config.json` in `~/.config/opencode`. Ken changes each one that exists. `OPENCODE_CONFIG` names one more file", "`opencode.json` or `opencode.jsonc`, also in `.opencode/`", "`{env:NAME}`",
-		"`opencode mcp list` of 1.18.33 prints *connected*, over stdio and HTTP", nil,
+		"`opencode mcp list` of 1.18.33 prints *connected*, over stdio and HTTP",
+		[]string{"`tools` and `permission` become rules. As in opencode, the last line that matches counts. Ken does not take over a catch-all `allow`.", "Permissions of single agents have no equivalent. Ken does not read agent files (`*.md`)."},
 	},
 	"qwen": {
 		"`~/.qwen/settings.json`, or `settings.json` in the folder `QWEN_HOME`", "`.qwen/settings.json`", "`$NAME`, `${NAME}`, `${NAME:-default}`",
 		"`qwen mcp list` of 0.15.10 prints *Connected*, over stdio and HTTP",
-		[]string{"`url` means server-sent events, and `httpUrl` means streamable HTTP.", "`mcp.allowed` works as in Gemini CLI."},
+		[]string{"`url` means server-sent events, and `httpUrl` means streamable HTTP.", "`mcp.allowed`, lists of tools and policies work as in Gemini CLI, and `permissions` as in Claude Code."},
 	},
 	"vscode": {
 		"`mcp.json` of the default profile. It is in `~/.config/Code/User/` on Linux, `~/Library/Application Support/Code/User/` on macOS and `%APPDATA%\\Code\\User\\` on Windows", "`.vscode/mcp.json`", "`${env:NAME}`, `${input:NAME}`, `${userHome}`, and `${workspaceFolder}` in a workspace's file",
@@ -54,12 +57,13 @@ var abouts = map[string]about{
 		[]string{
 			"If VS Code would ask for a value (`${input:NAME}`), the value becomes the secret `mcp.input.NAME`. Set it once with `ken secret set mcp.input.NAME`.",
 			"For other profiles and builds, name the file with `--file`.",
+			"A tool that `chat.tools.eligibleForAutoApproval` sets to false asks. What you allowed in the editor's dialogs is in no file, so Ken asks again.",
 		},
 	},
 	"zed": {
 		"`~/.config/zed/settings.json`", "`.zed/settings.json`", "none",
 		"not with the editor itself. The entry follows the types of Zed's `context_servers` settings",
-		[]string{"Ken does not move servers that came with an extension."},
+		[]string{"Ken does not move servers that came with an extension.", "`agent.tool_permissions`, and the tools that the default profile leaves out, become rules."},
 	},
 }
 
@@ -88,6 +92,19 @@ order and indentation. If ` + "`" + `KEN_HOME` + "`" + ` names a folder other th
 **Secrets.** Ken moves tokens, keys and passwords from the entries to the sealed store, and writes
 ` + "`" + `${secret:NAME}` + "`" + ` in their place. The diff masks them. Ken also keeps the original file sealed, for
 ` + "`" + `ken disconnect` + "`" + `.
+
+**Your decisions stay.** What you allowed, denied or want to be asked about in the client becomes rules
+for this client. Ken shows each rule with the setting that it comes from, before it changes anything.
+It writes them to ` + "`" + `~/.ken/client-rules.json` + "`" + ` and applies them to the calls of this client, which it
+knows by ` + "`" + `ken mcp --client NAME` + "`" + ` or by the client's token. If such a rule denies a call, the answer
+names the rule and the setting.
+
+- Only tools and servers that you named become allowed. If a name contains ` + "`" + `*` + "`" + `, destructive calls
+  still need approval.
+- If a setting has no equivalent, such as one about the arguments of a tool, ` + "`" + `ken connect` + "`" + ` names it and
+  changes nothing. ` + "`" + `--skip-untranslated` + "`" + ` connects without it.
+- Settings for the client's own tools stay with the client.
+- After you change a setting, run ` + "`" + `ken connect` + "`" + ` again. ` + "`" + `ken disconnect` + "`" + ` removes the rules.
 
 **What Ken does not move.** Some entries stay in the client's file, and Ken prints the reason:
 
@@ -169,7 +186,7 @@ func renderDocs(t *testing.T) string {
 		if _, ok := c.format.(tomlFormat); ok {
 			lang = "toml"
 		}
-		for _, e := range []Entry{{Command: "/usr/local/bin/ken"}, {URL: "http://127.0.0.1:7777/mcp", Token: "YOUR-TOKEN"}} {
+		for _, e := range []Entry{{Command: "/usr/local/bin/ken", Args: []string{"mcp", "--client", c.Name}}, {URL: "http://127.0.0.1:7777/mcp", Token: "YOUR-TOKEN"}} {
 			over := "Over standard input and output:"
 			if e.URL != "" {
 				over = "Over HTTP, with `ken serve` running:"

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/connect/permission"
 	"ken/internal/secret"
 	"ken/internal/untrusted"
 )
@@ -34,7 +35,14 @@ type Plan struct {
 	Secrets []Secret // values that Servers refer to
 	Notes   []string // what a person should know
 
-	entry Entry
+	// Rules are the decisions of the client's user about tools, as rules of Ken for
+	// this client, and Refused those that Ken has no rule for.
+	Rules    []permission.Rule
+	Refused  []permission.Refused
+	NewRules bool // Rules are others than before
+
+	entry     Entry
+	decisions []permission.Decision
 }
 
 // A Change is the new content of one file.
@@ -88,7 +96,8 @@ func Prepare(o Options) (*Plan, error) {
 			return nil, err
 		}
 	}
-	return b.plan, nil
+	b.plan.decisions, err = permission.Read(c.Name, b.permissions(files))
+	return b.plan, err
 }
 
 // A builder makes one plan.
@@ -153,6 +162,64 @@ func (b *builder) file(f File, main bool) error {
 	return nil
 }
 
+// permissions says where the client's settings about tools are.
+func (b *builder) permissions(files []File) permission.Config {
+	env := b.options.environment()
+	_, isTOML := b.client.format.(tomlFormat)
+	out := permission.Config{TOML: isTOML, Home: env.home, Project: b.options.Project, GOOS: env.goos, Getenv: env.getenv}
+	for _, f := range files {
+		out.Files = append(out.Files, permission.File{Path: f.Path, Project: f.Project})
+	}
+	out.Read = func(path string, toml bool) (map[string]any, func([]string) []string, error) {
+		var f format = jsonFormat{}
+		if toml {
+			f = tomlFormat{}
+		}
+		if !isThere(path) {
+			return nil, func([]string) []string { return nil }, nil
+		}
+		data, _, err := readFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		doc, err := f.read(data)
+		if err != nil {
+			return nil, nil, b.refuse(path, err)
+		}
+		return doc, func(at []string) []string { return f.names(data, at) }, nil
+	}
+	return out
+}
+
+// translate makes the rules of the plan. The servers are all that Ken has once the
+// plan is carried out, and old are the client's rules of before.
+func (p *Plan) translate(c Client, servers []Server, old []permission.Rule) {
+	of := permission.Client{Name: c.Name, Title: c.Title, HTTP: p.entry.URL != "", Old: old}
+	for _, s := range servers {
+		if slices.Contains(s.Ken.From, c.Name) {
+			of.Servers = append(of.Servers, permission.Server{Name: s.Name, Client: clientName(s)})
+		}
+	}
+	for _, s := range p.Servers {
+		of.Moved = append(of.Moved, clientName(s))
+	}
+	for _, k := range p.Kept {
+		of.Kept = append(of.Kept, k.Name)
+	}
+	made := permission.Translate(of, p.decisions)
+	p.Rules, p.Refused = made.Rules, made.Refused
+	for _, n := range made.Notes {
+		p.note("%s", n)
+	}
+}
+
+// note adds what a person should know, once.
+func (p *Plan) note(format string, args ...any) {
+	if n := fmt.Sprintf(format, args...); !slices.Contains(p.Notes, n) {
+		p.Notes = append(p.Notes, n)
+	}
+}
+
 // learn reads what a file says about servers besides listing them.
 func (b *builder) learn(doc map[string]any, f File) {
 	if b.client.Name == "vscode" {
@@ -211,7 +278,7 @@ func (b *builder) lists(doc map[string]any) []change {
 }
 
 func (b *builder) note(format string, args ...any) {
-	b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...))
+	b.plan.note(format, args...)
 }
 
 // places returns the tables of a file. Claude Code has one for each project as

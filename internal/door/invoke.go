@@ -89,9 +89,14 @@ func (d *Door) resolved(v View, e *Entry) (runner.Resolved, error) {
 }
 
 // hiddenFromModels tells a person who calls what is switched off that it is,
-// and a model that there is no such thing.
+// and a model that there is no such thing. A model whose agent alone may not call
+// it is told the rule: the rules about an agent are its user's own, and the agent
+// knows the tool from before it was connected.
 func (d *Door) hiddenFromModels(call capability.Call, v View, notFound error) (runner.Resolved, error) {
 	if call.Origin != capability.ByPerson {
+		if e := d.deniedToAgent(v, string(call.Target)); e != nil {
+			return d.resolved(v, e)
+		}
 		return runner.Resolved{}, notFound
 	}
 	v.reveal = func(e *Entry) *Entry { return e }
@@ -100,4 +105,31 @@ func (d *Door) hiddenFromModels(call capability.Call, v View, notFound error) (r
 		return runner.Resolved{}, notFound
 	}
 	return d.resolved(v, e)
+}
+
+// DeniedToAgent returns the id of a capability that the rules hide from the agent of
+// a view and from no other agent, and whether the name is that of one. A call of it
+// is denied with the rule.
+func (d *Door) DeniedToAgent(v View, name string) (capability.ID, bool) {
+	if e := d.deniedToAgent(v, name); e != nil {
+		return e.ID, true
+	}
+	return "", false
+}
+
+func (d *Door) deniedToAgent(v View, name string) *Entry {
+	if v.snapshot == nil || v.viewer.Principal.Agent == "" {
+		return nil
+	}
+	v.reveal = func(e *Entry) *Entry { return e }
+	e, err := v.Lookup(name)
+	if err != nil {
+		return nil
+	}
+	rules, other, c := d.rules(), v.viewer, d.known(e)
+	other.Principal.Agent = ""
+	if rules.Visible(&v.viewer, &c) || !rules.Visible(&other, &c) {
+		return nil
+	}
+	return e
 }

@@ -164,7 +164,7 @@ func (d *Door) class(rules *policy.Rules, v Viewer) string {
 	if d.cfg.Switches != nil {
 		b.WriteString(" " + strconv.FormatUint(d.cfg.Switches.Version(), 10))
 	}
-	for _, part := range append([]string{v.Principal.Tenant, v.Principal.ID, v.Mode, string(v.Origin), string(v.Surface)}, v.Principal.Roles...) {
+	for _, part := range append([]string{v.Principal.Tenant, v.Principal.ID, rules.AgentOf(v.Principal), v.Mode, string(v.Origin), string(v.Surface)}, v.Principal.Roles...) {
 		b.WriteString(" " + strconv.Quote(part))
 	}
 	return b.String()

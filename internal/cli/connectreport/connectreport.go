@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"ken/capability"
 	"ken/internal/cli/output"
 	"ken/internal/connect"
+	"ken/internal/connect/permission"
 	"ken/internal/serve/mcpserver"
 )
 
@@ -27,7 +30,11 @@ type Report struct {
 	Others  []Neighbour    `json:"others"`         // servers of others that the client has now too
 	HTTP    *Listener      `json:"http,omitempty"` // with --http
 	Would   int            `json:"wouldMove"`
-	DryRun  bool           `json:"dryRun,omitempty"`
+
+	Rules        []permission.Rule    `json:"rules"`        // for this client, from its settings
+	Untranslated []permission.Refused `json:"untranslated"` // settings of the client that Ken has no rule for
+
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // A Neighbour is how many servers of another client, or of a person, are shared.
@@ -112,6 +119,20 @@ func (r Report) MenuWords(menu mcpserver.Menu) string {
 		return fmt.Sprintf("Tool definitions: %s, which %s loaded only when searched for. Menu now: %s in every turn.", before, r.Client, now)
 	}
 	return fmt.Sprintf("Menu before: %s in every turn. Now: %s.", before, now)
+}
+
+// Untranslated returns the error for a client with settings that Ken has no rule
+// for.
+func Untranslated(p *connect.Plan) error {
+	var all []string
+	for _, r := range p.Refused {
+		all = append(all, r.String())
+	}
+	return &capability.Error{
+		Kind: capability.Invalid, Op: "connect", Target: p.Client,
+		Err: fmt.Errorf("nothing was changed, because Ken has no rule for %s of the client: %s", output.Plural(len(all), "setting"), strings.Join(all, "; ")),
+		Fix: "write a rule of your own (policy.rules) and pass --skip-untranslated",
+	}
 }
 
 // Listen asks who answers at the address that a client will use.

@@ -192,6 +192,8 @@ func (c *compiler) attribute(ru *rule, x expast.StrOpNode) bool {
 		n.kinds = true
 	case "context.action":
 		n.actions = true
+	case "context.agent":
+		n.agents = true
 	}
 	if of.Name == "context" {
 		ru.attrs = append(ru.attrs, x.Value)

@@ -53,6 +53,7 @@ type needs struct {
 	sources  bool
 	kinds    bool
 	users    bool
+	agents   bool
 	actions  bool
 	intents  bool
 }
@@ -139,7 +140,7 @@ func Compile(s Settings) (*Rules, error) {
 func (s Settings) normalized() Settings {
 	s.Rules = slices.Clone(s.Rules)
 	for i := range s.Rules {
-		s.Rules[i].Capabilities = normalized(s.Rules[i].Capabilities)
+		s.Rules[i].Capabilities, s.Rules[i].Except = normalized(s.Rules[i].Capabilities), normalized(s.Rules[i].Except)
 	}
 	s.SendSecrets = maps.Clone(s.SendSecrets)
 	for name, list := range s.SendSecrets {
@@ -325,6 +326,9 @@ func (c *compiler) rule(in *Rule) {
 // classes by which it can be found.
 func (c *compiler) selectors(in *Rule) (when []ast.Node, names []string, classes uint16) {
 	when, names = c.capabilities(in.Capabilities)
+	if except, _ := c.capabilities(in.Except); len(except) > 0 {
+		when = append(when, ast.Not(except[0]))
+	}
 	all := func(nodes []ast.Node) {
 		if len(nodes) > 0 {
 			when = append(when, anyOf(nodes))
@@ -346,6 +350,7 @@ func (c *compiler) selectors(in *Rule) (when []ast.Node, names []string, classes
 		c.r.needs.users = true
 		return ast.Principal().Equal(entity("User", x))
 	}))
+	all(each(in.Agents, func(x string) ast.Node { c.r.needs.agents = true; return attr(ast.Context(), "agent", x) }))
 	all(each(in.Actions, func(x string) ast.Node { c.r.needs.actions = true; return attr(ast.Context(), "action", x) }))
 	all(each(in.Modes, func(x string) ast.Node { return attr(ast.Context(), "mode", x) }))
 	all(each(in.Intents, func(x Intent) ast.Node { c.r.needs.intents = true; return attr(ast.Context(), "intent", x.String()) }))

@@ -15,6 +15,7 @@ import (
 // plans.
 type planKey struct {
 	tenant, user string
+	agent        string
 	roles        uint64
 	mode         string
 	origin       capability.Caller
@@ -100,6 +101,15 @@ func (r *Rules) rolesID(roles []string) uint64 {
 	return id
 }
 
+// AgentOf returns the agent of a principal where any rule depends on it, and an
+// empty text where none does.
+func (r *Rules) AgentOf(p capability.Principal) string {
+	if r == nil || !r.needs.agents {
+		return ""
+	}
+	return p.Agent
+}
+
 func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) planKey {
 	k := planKey{
 		tenant: v.Principal.Tenant, roles: r.rolesID(v.Principal.Roles),
@@ -114,6 +124,7 @@ func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) plan
 	if n.users {
 		k.user = v.Principal.ID
 	}
+	k.agent = r.AgentOf(v.Principal)
 	if n.intents {
 		k.intent = intent
 	}
@@ -269,7 +280,7 @@ func (r *Rule) about(key *planKey, roles []string) bool {
 		return s == key.id || s == key.name || ToolName(s) == key.name || wild(s, key.id, false) || wild(s, key.name, false)
 	})) &&
 		(len(r.Roles) == 0 || slices.ContainsFunc(r.Roles, func(s string) bool { return slices.Contains(roles, s) })) &&
-		among(r.Tenants, key.tenant) && among(r.Principals, key.user) && among(r.Modes, key.mode) &&
+		among(r.Tenants, key.tenant) && among(r.Principals, key.user) && among(r.Agents, key.agent) && among(r.Modes, key.mode) &&
 		among(r.Sources, key.source) && among(r.Kinds, key.kind) && among(r.Trust, key.trust) &&
 		among(r.Intents, key.intent) && among(r.Origins, key.origin) && among(r.Surfaces, key.surface) &&
 		(key.anyAction || among(r.Actions, key.action))
@@ -313,6 +324,7 @@ func (r *Rules) staticContext(key *planKey) types.RecordMap {
 	return types.RecordMap{
 		"action": types.String(key.action), "intent": types.String(key.intent.String()), "mode": types.String(key.mode),
 		"origin": types.String(originName(key.origin)), "surface": types.String(key.surface),
+		"agent":      types.String(key.agent),
 		"deployment": types.String(r.settings.Deployment.String()), "profile": types.String(r.settings.Profile.String()),
 		"declared": nameSet(Permissions{set: key.declared}.Names()), "required": nameSet(Permissions{set: key.required}.Names()),
 	}
@@ -333,6 +345,6 @@ var (
 		"session", "time", "risk", "facts", "path", "paths", "writes", "host", "hosts", "program", "command", "opaque", "destructive",
 	}
 	contextNames = append([]types.String{
-		"action", "intent", "mode", "origin", "surface", "deployment", "profile", "declared", "required",
+		"action", "intent", "mode", "origin", "surface", "agent", "deployment", "profile", "declared", "required",
 	}, dynamicNames...)
 )

@@ -32,7 +32,7 @@ func reference(t *rapid.T, r *Rules, q *Request) (effect Effect, rule string) {
 	}
 	seen := r.look(&q.Facts, q.Capability.Class != Read && q.Capability.Class != Meta, nil)
 	key := planKey{
-		tenant: q.Principal.Tenant, user: q.Principal.ID, mode: q.Mode, origin: q.Origin, surface: q.Surface, intent: intent, action: q.Action,
+		tenant: q.Principal.Tenant, user: q.Principal.ID, agent: q.Principal.Agent, mode: q.Mode, origin: q.Origin, surface: q.Surface, intent: intent, action: q.Action,
 		ident: ident{string(q.Capability.ID), knownName(&q.Capability)}, anyProgram: q.Capability.AnyProgram, source: q.Capability.Source, kind: string(q.Capability.Kind),
 		trust: q.Capability.Trust, class: q.Capability.Class, readOnly: q.Capability.ReadOnly, destructive: q.Capability.Destructive,
 		mcp: q.Capability.MCP, declared: q.Capability.Declared.set, required: q.Capability.Required.set,
@@ -113,10 +113,14 @@ func genRule(i int, arguments bool) *rapid.Generator[Rule] {
 			Capabilities: some(append(slices.Clone(someNames), "tool:g*", "w*", "tool:x1")).Draw(t, "capabilities"),
 			Roles:        some(someRoles).Draw(t, "roles"), Tenants: some([]string{"acme", "other"}).Draw(t, "tenants"),
 			Principals: some([]string{"ann", "bob"}).Draw(t, "principals"),
+			Agents:     some([]string{"claude", "codex"}).Draw(t, "agents"),
 			Classes:    some([]Class{Read, Write, Exec, Network}).Draw(t, "classes"),
 			Trust:      some([]capability.Trust{0, 1, 2, 3}).Draw(t, "trust"),
 			Modes:      some([]string{"ask", "code"}).Draw(t, "modes"), Intents: some([]Intent{Plan, Code, Execute}).Draw(t, "intents"),
 			Origins: some([]capability.Caller{capability.ByModel, capability.ByPerson}).Draw(t, "origins"),
+		}
+		if len(r.Capabilities) > 0 {
+			r.Except = some([]string{"git", "tool:g*", "*1"}).Draw(t, "except")
 		}
 		r.Destructive = r.Effect == Allow && rapid.Bool().Draw(t, "destructive")
 		if !arguments {
@@ -165,7 +169,7 @@ const orgCedar = `
 func genRequest(t *rapid.T) *Request {
 	name := rapid.SampledFrom(someNames).Draw(t, "name")
 	q := &Request{
-		Principal: capability.Principal{ID: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "who"), Tenant: "acme", Roles: some(someRoles).Draw(t, "roles")},
+		Principal: capability.Principal{ID: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "who"), Tenant: "acme", Roles: some(someRoles).Draw(t, "roles"), Agent: rapid.SampledFrom([]string{"", "claude"}).Draw(t, "agent")},
 		Capability: Capability{
 			ID: capability.ID("tool:" + name), Name: name, Kind: capability.KindTool, Trust: capability.Trust(rapid.IntRange(0, 3).Draw(t, "trust")),
 			Class: Class(rapid.IntRange(1, 6).Draw(t, "class")), Destructive: rapid.Bool().Draw(t, "destructive"), AnyProgram: rapid.Bool().Draw(t, "any program"), MCP: rapid.Bool().Draw(t, "mcp"),

@@ -99,6 +99,7 @@ type Rule struct {
 	Scope  Scope // of a question
 
 	Capabilities []string // ids or names, with * for any part
+	Except       []string // of Capabilities, those that the rule is not about
 	Actions      []string
 	Kinds        []string
 	Sources      []string
@@ -106,6 +107,10 @@ type Rule struct {
 	Trust        []capability.Trust
 
 	Tenants, Roles, Principals []string
+
+	// Agents are the programs that work for the principal, as ken mcp --client
+	// and the tokens of agents name them. See [capability.Principal].
+	Agents []string
 
 	Modes    []string
 	Intents  []Intent
@@ -212,6 +217,8 @@ func (r *Rule) check() (*test, error) {
 		return nil, errors.New("the rule has no id; name it")
 	case r.Access != "" && len(t.globs) == 0:
 		return nil, errors.New("access speaks of paths, and the rule has none; add paths")
+	case len(r.Except) > 0 && len(r.Capabilities) == 0:
+		return nil, errors.New("except names exceptions from capabilities, and the rule has none; add capabilities")
 	case r.Destructive && r.Effect != Allow:
 		return nil, errors.New("destructive belongs to effect: allow; remove it")
 	case none && len(r.Match)+len(r.NotMatch) > 0:

@@ -13,8 +13,7 @@ import (
 
 // readJSON reads a JSON object with the line of everything. Unlike YAML it may
 // be indented with tabs.
-func readJSON(data []byte) (*yamldoc.Map, error) {
-	const mostBytes = 64 << 10
+func readJSON(data []byte, mostBytes int) (*yamldoc.Map, error) {
 	if len(data) > mostBytes {
 		return nil, &yamldoc.Error{Message: fmt.Sprintf("the file has %d bytes, more than the %d that are read", len(data), mostBytes), Fix: "make it smaller"}
 	}

@@ -26,10 +26,10 @@ func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 		r.Issue(line, "rule "+rule.ID+" has no effect", "write effect: deny, ask or allow")
 	}
 	rule.Scope = readWord(r, "scope", policy.ScopeWords(), policy.Once)
-	rule.Capabilities, rule.Actions = r.Strings("capabilities"), r.Strings("actions")
+	rule.Capabilities, rule.Except, rule.Actions = r.Strings("capabilities"), r.Strings("except"), r.Strings("actions")
 	rule.Kinds, rule.Sources = r.Strings("kinds"), r.Strings("sources")
 	rule.Tenants, rule.Roles, rule.Principals = r.Strings("tenants"), r.Strings("roles"), r.Strings("principals")
-	rule.Modes = r.Strings("modes")
+	rule.Agents, rule.Modes = r.Strings("agents"), r.Strings("modes")
 	for _, i := range readList(r, "effects", policy.ClassWords()) {
 		rule.Classes = append(rule.Classes, policy.Class(i+1))
 	}

@@ -14,7 +14,7 @@ import (
 // wrong type, empty or given twice is an error with its line, and then nothing
 // is enabled.
 func ParseToolAccess(name string, data []byte) (policy.ToolAccess, error) {
-	root, err := readJSON(data)
+	root, err := readJSON(data, 64<<10)
 	if err != nil {
 		return policy.ToolAccess{}, refusal("read tool access", name, err)
 	}

@@ -163,14 +163,22 @@ func Agents(dir string) ([]Agent, error) {
 	return out, nil
 }
 
+// CheckAgent returns an error if name is not the name of an agent.
+func CheckAgent(name string) error {
+	if agentForm().MatchString(name) {
+		return nil
+	}
+	return &capability.Error{
+		Kind: capability.Invalid, Op: "name an agent", Target: name, Err: errors.New("invalid name of an agent"),
+		Fix: "use up to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or a digit",
+	}
+}
+
 // NamedAgent returns the token of one agent in the folder dir, which exists. If
 // there is none, it creates one, or returns "" if look is set.
 func NamedAgent(dir, name string, look bool) (string, error) {
-	if !agentForm().MatchString(name) {
-		return "", &capability.Error{
-			Kind: capability.Invalid, Op: "make a token", Target: name, Err: errors.New("invalid name of an agent"),
-			Fix: "use up to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or a digit",
-		}
+	if err := CheckAgent(name); err != nil {
+		return "", err
 	}
 	folder := filepath.Join(dir, agentFolder)
 	path := filepath.Join(folder, name)

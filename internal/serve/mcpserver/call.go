@@ -140,6 +140,13 @@ func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *m
 			return id, nil
 		}
 	}
+	// A tool that only this agent may not use is not in its menu. The call is made,
+	// so that its denial names the rule.
+	for _, name := range []string{p.Name, "mcp:" + strings.Replace(p.Name, "__", "/", 1)} {
+		if id, ok := ep.s.cfg.Door.DeniedToAgent(v, name); ok {
+			return id, nil
+		}
+	}
 	return "", ep.unknownTool(p.Name, surface)
 }
 

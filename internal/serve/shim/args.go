@@ -13,7 +13,7 @@ func Mine(args []string) bool {
 	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
 		name, _, joined := bytes.Cut([]byte(rest[0]), []byte("="))
 		switch string(name) {
-		case "--config", "--catalog":
+		case "--config", "--catalog", "--client":
 		default:
 			return false
 		}
