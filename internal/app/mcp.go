@@ -34,11 +34,21 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 			}
 			return capability.Result{Parts: []capability.Part{{Text: text}}}, nil
 		},
+		Wait: func(ctx context.Context, ticket string) error {
+			desk, err := a.Desk()
+			if err != nil {
+				return err
+			}
+			_, err = desk.Wait(ctx, ticket)
+			return err
+		},
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 	if a.gateway != nil {
 		cfg.Backends, cfg.EndSession, cfg.Missing = mcpbridge.Backends{Gateway: a.gateway, Redactor: a.Redactor}, a.gateway.EndSession, a.Servers.Unset
 		cfg.Instructions = a.Settings.MCP.Instructions
 	}
-	return mcpserver.New(cfg)
+	s := mcpserver.New(cfg)
+	a.closers.Add(s.Close)
+	return s
 }

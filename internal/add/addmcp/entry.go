@@ -162,7 +162,7 @@ func (e *entry) usable() (*pack, *endpoint, error) {
 	if others == nil {
 		return nil, nil, errors.New("it names neither packages nor remotes")
 	}
-	return nil, nil, fmt.Errorf("Ken adds npm packages that speak stdio, and remote servers; it has only %s", strings.Join(others, ", "))
+	return nil, nil, fmt.Errorf("only npm packages that speak stdio, and remote servers, can be added; it has only %s", strings.Join(others, ", "))
 }
 
 // differs makes the error of an entry that says one thing and would do another.

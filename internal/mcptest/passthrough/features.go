@@ -39,6 +39,7 @@ func features() []feature {
 	s.parts()
 	s.results()
 	s.calls()
+	s.longCalls()
 	s.questions()
 	s.resources()
 	s.prompts()

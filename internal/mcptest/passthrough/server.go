@@ -88,6 +88,9 @@ func newSite(versions []string) *site {
 	}
 	s.addResources()
 	s.addPrompts()
+	if err := s.addTasks(); err != nil {
+		panic(err) // its methods are none of the protocol itself
+	}
 	return s
 }
 

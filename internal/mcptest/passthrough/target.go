@@ -26,6 +26,8 @@ type target struct {
 	named   map[string]string    // the site's names to those that this connection has
 	bridge  string               // the prefix of the site's tools at a gateway with one tool for all calls
 
+	watcher taskWatcher
+
 	mu     sync.Mutex
 	change *sync.Cond
 	events []string
@@ -89,7 +91,7 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 			RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 			Sampling:    &mcp.SamplingCapabilities{},
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-			Extensions:  map[string]any{uiExtension: map[string]any{"mimeTypes": []any{uiMIME}}},
+			Extensions:  map[string]any{uiExtension: map[string]any{"mimeTypes": []any{uiMIME}}, tasksExtension: map[string]any{}},
 		},
 		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			t.add("elicit %s", asJSON(req.Params))
@@ -113,9 +115,12 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 			t.add("progress %v of %v %s", req.Params.Progress, req.Params.Total, req.Params.Message)
 		},
 	})
+	if err := knowTasks(client); err != nil {
+		return nil, err
+	}
 	client.AddRoots(&mcp.Root{URI: "file:///home/guest", Name: "guest"})
 	cmd.Stderr = stderr
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Second}, nil)
+	session, err := client.Connect(ctx, &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Second}, Writer: &t.watcher}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", cmd, err)
 	}
@@ -152,7 +157,7 @@ func (t *target) list(ctx context.Context) error {
 
 func siteTools() []string {
 	return []string{"book_visit", "list_visits", "echo", "seen", "fail", "break", "steps", "log", "wait", "empty", "change_notes", "remove_prompt",
-		"large", "ask_form", "ask_url", "ask_roots", "ask_model"}
+		"large", "ask_form", "ask_url", "ask_roots", "ask_model", "task_ends", "task_asks", "task_fails"}
 }
 
 // call calls a tool of the site. arguments are JSON.

@@ -40,6 +40,7 @@ type exchange struct {
 	given   map[string]json.RawMessage // what people have agreed to
 	shut    bool                       // the person closed the question without an answer
 	waiting string                     // what to say where a client could not answer
+	open    *Question                  // that waits for an answer given elsewhere
 }
 
 // prepare sets the call that a request stands for.
@@ -202,6 +203,7 @@ func (x *exchange) waits(q *Question, err error) error {
 	if q.Wide {
 		reach += "; --for session for all of this session"
 	}
+	x.open = q
 	out := *e
 	out.Fix = fmt.Sprintf("Ask the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
 	return &out
@@ -234,15 +236,20 @@ func (x *exchange) take(ctx context.Context, q *Question, reply *mcp.ElicitResul
 	} else if d == Deny {
 		return false, &capability.Error{Kind: capability.Denied, Op: "call", Target: string(x.call.Target), Err: errors.New("a person said no")}
 	}
+	// The call that names its ticket is answered by it, also with a no.
+	x.give(q)
+	return true, nil
+}
+
+// give puts the answer to a question into the call.
+func (x *exchange) give(q *Question) {
 	if x.given == nil {
 		x.given = map[string]json.RawMessage{}
 	}
 	if x.call.Answers == nil {
 		x.call.Answers = map[string]json.RawMessage{}
 	}
-	// The call that names its ticket is answered by it, also with a no.
 	x.given[q.Name], x.call.Answers[q.Name] = q.Answer, q.Answer
-	return true, nil
 }
 
 type choice struct {

@@ -56,18 +56,31 @@ func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRe
 	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
 	x.prepare(ctx, target, p.Arguments, p)
 	x.call.Structured = ep.promises(sess.shown(), p.Name)
+	if declaresTasks(p) {
+		return ep.callLong(ctx, x, p)
+	}
+	return ep.finish(ctx, x, p)
+}
+
+// finish makes a call while its client waits.
+func (ep *endpoint) finish(ctx context.Context, x *exchange, p *mcp.CallToolParamsRaw) (*answer, error) {
 	res, pause, err := x.run(ctx, p.InputResponses, p.RequestState)
 	switch {
-	case err == nil && pause != nil:
+	case err != nil:
+		return ep.refused(ctx, x, p, err)
+	case pause != nil:
 		return pause, nil
-	case err == nil:
-		x.remember(res)
-		if x.call.Structured {
-			res = kept(res)
-		}
-		return toolResult(modern, res), nil
 	}
-	return ep.refused(ctx, x, p, err)
+	return x.answered(res), nil
+}
+
+// answered writes the result of a call.
+func (x *exchange) answered(res capability.Result) *answer {
+	x.remember(res)
+	if x.call.Structured {
+		res = kept(res)
+	}
+	return toolResult(x.modern, res)
 }
 
 // remember notes whose the addresses in a result are.

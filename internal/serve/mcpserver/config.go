@@ -47,6 +47,14 @@ type Config struct {
 	// client says is no person's word, and what waits is answered elsewhere.
 	Settle func(ctx context.Context, who capability.Principal, ticket string, d Decision) error
 
+	// Wait waits until a ticket is settled, or its time is over. Nil: a call
+	// that waits for a person is no task.
+	Wait func(ctx context.Context, ticket string) error
+
+	// TaskAfter is how long a client that knows tasks waits for a call before it
+	// gets a task, 15 seconds when zero.
+	TaskAfter time.Duration
+
 	// ApproveHint says where else a ticket can be settled, as in
 	// "ken approve grant T1".
 	ApproveHint func(ticket string) string

@@ -48,12 +48,16 @@ func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint 
 		Instructions: ownInstructions,
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 60_000, "private" },
 	}
+	caps.AddExtension(tasksExtension, map[string]any{})
 	if s.cfg.Backends != nil {
 		caps.Completions = &mcp.CompletionCapabilities{}
 		caps.Resources.Subscribe = true
 		opts.SubscribeHandler, opts.UnsubscribeHandler = ep.subscribe, ep.unsubscribe
 	}
 	ep.sdk = mcp.NewServer(&mcp.Implementation{Name: "ken", Version: s.cfg.Version}, opts)
+	if err := ep.answerTasks(); err != nil {
+		s.log.Error("clients cannot ask about tasks", "error", err)
+	}
 	ep.sdk.AddReceivingMiddleware(ep.receive)
 	ep.sdk.AddSendingMiddleware(ep.send)
 	return ep

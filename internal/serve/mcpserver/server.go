@@ -27,6 +27,7 @@ type Server struct {
 	audiences map[string]*audience
 	endpoints map[*endpoint]struct{}
 	guests    guests
+	tasks     tasks
 }
 
 // New makes a Server. It starts nothing.
@@ -39,6 +40,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Idle <= 0 {
 		cfg.Idle = 30 * time.Minute
+	}
+	if cfg.TaskAfter <= 0 {
+		cfg.TaskAfter = 15 * time.Second
 	}
 	if cfg.Intents == nil {
 		cfg.Intents = func() []string { return nil }

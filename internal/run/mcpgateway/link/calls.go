@@ -31,6 +31,9 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 					return nil, err
 				}
 			}
+			if done, err := l.resumeTask(p, answers, state); done {
+				return nil, err
+			}
 			params := &mcp.CallToolParams{Meta: meta, Name: tool, InputResponses: answers, RequestState: state}
 			if len(call.Arguments) > 0 {
 				params.Arguments = call.Arguments
@@ -133,6 +136,10 @@ func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pen
 // send waits for the answer to a request, and for what it comes to.
 func (l *Link) send(p *pendingCall, r request, meta mcp.Meta, answers mcp.InputResponseMap, state string) {
 	res, err := r.send(p.ctx, p, meta, answers, state)
+	if t := asTask(p.raw.Load()); t != nil && err == nil {
+		p.raw.Store(nil)
+		res, err = nil, l.follow(p, t, nil)
+	}
 	l.pending.remove(p)
 	p.res, p.err = l.outcome(p, r, res, err)
 	p.cancel()

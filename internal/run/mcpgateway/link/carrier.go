@@ -58,6 +58,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var body []byte
 	if req.Method == http.MethodPost {
+		req = named(req)
 		body = head(req)
 	}
 	resp, err := c.next.RoundTrip(req)

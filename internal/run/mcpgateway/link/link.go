@@ -232,6 +232,7 @@ func (l *Link) client() *mcp.Client {
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 	})
+	_ = knowTasks(c) // it fails for methods of the protocol itself, and these are none
 	c.AddReceivingMiddleware(l.receive)
 	c.AddSendingMiddleware(l.probeBriefly, l.withoutRoots, wholeList)
 	return c
@@ -241,7 +242,10 @@ func (l *Link) client() *mcp.Client {
 // One connection serves many clients, so a server is told of them whether or not
 // the client of a call has them; what they add to a result, other clients ignore.
 func passedExtensions() map[string]any {
-	return map[string]any{"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}}}
+	return map[string]any{
+		"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}},
+		tasksExtension:               map[string]any{},
+	}
 }
 
 func (l *Link) transport(ctx context.Context) (mcp.Transport, error) {

@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,11 +34,15 @@ func (l *Link) probeBriefly(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // withoutRoots keeps servers that agree on one set of capabilities for all calls
-// from asking for roots that do not exist.
+// from asking for roots that do not exist, and from answering with tasks.
 func (l *Link) withoutRoots(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if p, ok := req.GetParams().(*mcp.InitializeParams); ok && len(l.cfg.Roots) == 0 && p.Capabilities != nil {
-			p.Capabilities.Roots, p.Capabilities.RootsV2 = mcp.RootCapabilities{}, nil
+		if p, ok := req.GetParams().(*mcp.InitializeParams); ok && p.Capabilities != nil {
+			if len(l.cfg.Roots) == 0 {
+				p.Capabilities.Roots, p.Capabilities.RootsV2 = mcp.RootCapabilities{}, nil
+			}
+			p.Capabilities.Extensions = maps.Clone(p.Capabilities.Extensions)
+			delete(p.Capabilities.Extensions, tasksExtension) // which the older protocols do not have
 		}
 		return next(ctx, method, req)
 	}
