@@ -215,14 +215,16 @@ func (s *Server) Menu(ctx context.Context, who capability.Principal, client stri
 	return out, nil
 }
 
-// forModel returns a tool without its output schema, which clients do not show
-// to models.
+// forModel returns a tool without what clients do not show to models: its title,
+// its output schema and its hints.
 func forModel(item json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(item, &fields) != nil {
 		return item
 	}
-	delete(fields, "outputSchema")
+	for _, key := range []string{"title", "outputSchema", "annotations"} {
+		delete(fields, key)
+	}
 	out, err := json.Marshal(fields)
 	if err != nil {
 		return item

@@ -30,11 +30,34 @@ func reserved(name string) bool {
 // As of 2026-11 Claude Code is the one client with a mark for it.
 const shown = `"_meta":{"anthropic/alwaysLoad":true}`
 
+// onlyReads is true of Ken's own tools that change nothing, not even an intent. Clients
+// that ask before each tool let such tools through.
+const onlyReads = `,"annotations":{"readOnlyHint":true,"openWorldHint":false}`
+
+// ownTitle returns how people know a tool of Ken's own.
+func ownTitle(name string) string {
+	switch name {
+	case toolDiscover:
+		return "Find capabilities"
+	case toolList:
+		return "List capabilities"
+	case toolDescribe:
+		return "Read a capability"
+	case toolInvoke:
+		return "Call a capability"
+	case toolIntent:
+		return "Declare an intent"
+	}
+	return "Read a long result"
+}
+
 // metaTools returns Ken's own tools. They are as short as they can be: every
 // model reads them in every turn.
 func (s *Server) metaTools(surface string, results bool) (names []string, items []json.RawMessage) {
 	add := func(name, description, schema string) {
 		b := append([]byte(`{"name":`), jsonappend.String(nil, name)...)
+		b = append(b, `,"title":`...)
+		b = jsonappend.String(b, ownTitle(name))
 		b = append(b, `,"description":`...)
 		b = jsonappend.String(b, description)
 		b = append(b, `,"inputSchema":`...)
@@ -42,6 +65,9 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		if output := s.cfg.Door.OutputSchema(name); output != nil {
 			b = append(b, `,"outputSchema":`...)
 			b = append(b, output...)
+		}
+		if name != toolInvoke && name != toolIntent {
+			b = append(b, onlyReads...)
 		}
 		b = append(b, ',')
 		b = append(b, shown...)

@@ -152,6 +152,23 @@ func TestIntentsAreAskedForEachTime(t *testing.T) {
 	}
 }
 
+// TestOwnToolsSayWhatTheyDo: clients that ask before each tool can let those of
+// Ken through that only read.
+func TestOwnToolsSayWhatTheyDo(t *testing.T) {
+	cfg := newBench(t, many(3)).config()
+	cfg.Intents = intents
+	list, err := dial(t, New(cfg), peer{}).ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		reads := tool.Name != toolInvoke && tool.Name != toolIntent
+		if tool.Title == "" || (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) != reads {
+			t.Errorf("%s: title %q, annotations %+v, want a title and readOnlyHint %v", tool.Name, tool.Title, tool.Annotations, reads)
+		}
+	}
+}
+
 // TestMenuIsSmall: the whole answer to tools/list takes at most 400 tokens with
 // two thousand tools behind it, and a search for five at most 600.
 func TestMenuIsSmall(t *testing.T) {
