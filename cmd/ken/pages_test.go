@@ -74,6 +74,10 @@ func TestBrowserRun(t *testing.T) {
 			t.Errorf("ken run /browse open: %v\n%s\nwant %q in it", err, out, want)
 		}
 	}
+	out, err = ken("run", "tool:web-browser", `{"url":"`+page.URL+`","selector":"#p"}`)
+	if err != nil || !strings.Contains(out, "made by script") || strings.Contains(out, "[on]") {
+		t.Errorf("ken run tool:web-browser: %v\n%s", err, out)
+	}
 	for range 2 {
 		cmd := command("run", "/browse open "+page.URL+"/never")
 		if err := cmd.Start(); err != nil {

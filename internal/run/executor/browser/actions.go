@@ -160,7 +160,13 @@ func (i *instance) open(ctx context.Context, u *url.URL) error {
 	// would be lost with the browser.
 	within, cancel := context.WithTimeout(ctx, openLimit(ctx))
 	defer cancel()
-	err := i.call(within, "Page.navigate", params{"url": u.String(), "frameId": i.target}, &out)
+	to := params{"url": u.String(), "frameId": i.target}
+	err := i.call(within, "Page.navigate", to, &out)
+	if err == nil && out.Error == "net::ERR_ABORTED" && !out.Download {
+		// Chromium had to start its network process again.
+		out.Error = ""
+		err = i.call(within, "Page.navigate", to, &out)
+	}
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		if err := i.call(ctx, "Page.stopLoading", nil, nil); err != nil {

@@ -213,7 +213,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 	// for ever.
 	stop := context.AfterFunc(ctx, i.kill)
 	r, err := i.run(ctx, p)
-	stop()
+	if !stop() {
+		i.kill() // before the next call asks whether it is there
+	}
 	if err != nil {
 		r, err = i.settle(ctx, p, err)
 	}

@@ -254,6 +254,7 @@ func TestBrowserPage(t *testing.T) {
 	has(t, "tables", r.do(t, "s", "read", object{"as": "tables"}), "| Berth | Ship |\n| --- | --- |\n| 1 | Ada |")
 	has(t, "tree", r.do(t, "s", "read", object{"as": "tree"}), `heading "The ships are in"`, `textbox "Name" [`+name+"]", `button "Send" [`+send+"]")
 	has(t, "part", r.do(t, "s", "read", object{"element": "table"}), "Ada")
+	has(t, "parts", r.do(t, "s", "read", object{"selector": "h1, td"}), "# The ships are in\n\n1\n\nAda")
 	r.fails(t, "s", "read", object{"element": "#nothing"}, "no element matches")
 	r.fails(t, "s", "click", object{"element": "e999"}, "is not of the last read")
 

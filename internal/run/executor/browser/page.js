@@ -197,30 +197,53 @@
     return { el: seen[0] || list[0] };
   };
 
+  // findAll finds what a read is to show: a selector may match several elements.
+  const findAll = (name) => {
+    if (/^e[0-9]+$/.test(name)) { const found = find(name); return found.error ? found : { list: [found.el] }; }
+    let list;
+    try { list = [...document.querySelectorAll(name)]; } catch { return { error: "the selector cannot be read" }; }
+    if (!list.length) return { error: "no element matches the selector" };
+    const outer = list.filter((el) => !list.some((o) => o !== el && o.contains(el)));
+    const seen = outer.filter(visible);
+    return { list: seen.length ? seen : outer.slice(0, 1) };
+  };
+
   const said = (el) => (kind(el) || el.tagName.toLowerCase()) + (named(el) ? " " + JSON.stringify(clip(named(el), 80)) : "");
 
   globalThis.ken = {
     ref,
     // read reads the page, or one element.
     read(as, name, most) {
-      let root = document.body || document.documentElement;
-      if (name) { const found = find(name); if (found.error) return { error: found.error }; root = found.el; }
+      let roots = [document.body || document.documentElement];
+      if (name) { const found = findAll(name); if (found.error) return { error: found.error }; roots = found.list; }
       const about = { url: location.href, title: clip(squeeze(document.title), 500), type: document.contentType, state: document.readyState };
-      if (!root) return { ...about, text: "" };
+      if (!roots[0]) return { ...about, text: "" };
+      const every = (selector) => roots.flatMap((root) => (root.matches(selector) ? [root] : []).concat(all(root, selector)));
       let r;
       switch (as) {
         case "links": {
-          const lines = all(root, "a[href]").filter(visible).map((a) => ref(a) + " " + (clip(named(a), 200) || "(no text)") + " -> " + clip(a.href, 2000));
+          const lines = every("a[href]").filter(visible).map((a) => ref(a) + " " + (clip(named(a), 200) || "(no text)") + " -> " + clip(a.href, 2000));
           r = bounded(lines, most);
           break;
         }
         case "tables": {
           const lines = [];
-          for (const t of root.tagName === "TABLE" ? [root] : all(root, "table")) if (visible(t) && !t.querySelector("table")) lines.push(...rows(t), "");
+          for (const t of every("table")) if (visible(t) && !t.querySelector("table")) lines.push(...rows(t), "");
           r = bounded(lines, most);
           break;
         }
-        default: r = text(root, most);
+        default: {
+          const texts = [];
+          let left = most, cut = false;
+          for (const root of roots) {
+            const one = text(root, left);
+            texts.push(one.text);
+            left -= one.text.length + 2;
+            cut = cut || one.cut;
+            if (cut || left <= 0) break;
+          }
+          r = { text: texts.join("\n\n"), cut: cut || texts.length < roots.length };
+        }
       }
       return { ...about, ...r };
     },

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,14 @@ func Verbs() []string {
 
 // arguments are those of all verbs. Which of them a verb takes, takes says.
 type arguments struct {
-	URL     string   `json:"url"`
-	As      string   `json:"as"`
-	Element string   `json:"element"`
-	Text    string   `json:"text"`
+	URL     string `json:"url"`
+	As      string `json:"as"`
+	Element string `json:"element"`
+	Text    string `json:"text"`
+
+	// Selector is another name of Element, where that is only read.
+	Selector string `json:"selector"`
+
 	Submit  bool     `json:"submit"`
 	Value   string   `json:"value"`
 	Values  []string `json:"values"`
@@ -60,9 +65,9 @@ const (
 func takes(verb string) (needs, may []string) {
 	switch verb {
 	case verbOpen:
-		return []string{"url"}, []string{"as", "element"}
+		return []string{"url"}, []string{"as", "element", "selector"}
 	case verbRead:
-		return nil, []string{"as", "element", "url"}
+		return nil, []string{"as", "element", "selector", "url"}
 	case verbWait:
 		return nil, []string{"text", "element", "seconds", "url"}
 	case verbFill:
@@ -169,6 +174,10 @@ func (p *plan) check() error {
 		}
 	}
 	a := &p.args
+	if a.Selector != "" && a.Element != "" {
+		return errors.New("element and selector mean the same; give one of them")
+	}
+	a.Element = cmp.Or(a.Element, a.Selector)
 	if slices.Contains(needs, "element") && strings.TrimSpace(a.Element) == "" {
 		return errors.New("argument element is empty")
 	}
