@@ -2,7 +2,7 @@
 // what it is, axe finds nothing serious, and nothing must be scrolled sideways.
 import { story, check, say, answered, accessible, fits, visit } from "./ken.mjs";
 
-const views = ["/chat", "/catalog", "/catalog?tab=graph", "/catalog?tab=problems", "/catalog?tab=reviews", "/catalog/skill%3Acode-review", "/playground?q=review%20a%20change", "/approvals", "/trail", "/insights", "/settings", "/settings/doctor", "/settings/about"];
+const views = ["/chat", "/catalog", "/catalog?tab=graph", "/catalog?tab=problems", "/catalog?tab=reviews", "/catalog/skill%3Acode-review", "/playground?q=review%20a%20change", "/approvals", "/jobs", "/trail", "/insights", "/settings", "/settings/doctor", "/settings/about"];
 
 // settled waits until a view has drawn what it fetched.
 async function settled(page) {
@@ -33,7 +33,7 @@ async function all(page, view) {
 
 await story(async ({ page }) => {
   // Nothing has happened yet, and each view says what to do about that.
-  for (const [view, words] of [["/chat", "What should Ken do?"], ["/approvals", "Nothing is waiting for approval"], ["/trail", "No records in this period"], ["/insights", "No data yet"], ["/playground", "What would the model see?"], ["/catalog?tab=reviews", ""]]) {
+  for (const [view, words] of [["/chat", "What should Ken do?"], ["/approvals", "Nothing is waiting for approval"], ["/jobs", "There are no jobs"], ["/trail", "No records in this period"], ["/insights", "No data yet"], ["/playground", "What would the model see?"], ["/catalog?tab=reviews", ""]]) {
     await visit(page, view);
     if (words) await page.getByRole("heading", { name: words }).waitFor();
     await settled(page);

@@ -84,6 +84,7 @@ async function ask<T>(method: string, path: string, query?: Query, body?: unknow
 
 export const get = <T>(path: string, query?: Query, signal?: AbortSignal) => ask<T>("GET", path, query, undefined, signal);
 export const post = <T>(path: string, body: unknown = {}, query?: Query) => ask<T>("POST", path, query, body);
+export const order = <T>(path: string) => ask<T>("POST", path); // without a body
 export const put = <T>(path: string, body: unknown) => ask<T>("PUT", path, undefined, body);
 export const remove = <T>(path: string) => ask<T>("DELETE", path);
 

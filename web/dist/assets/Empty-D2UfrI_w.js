@@ -1,1 +1,0 @@
-import{Ft as e,Ht as t,Kt as n,Mt as r,Pt as i,Ut as a,gt as o,kt as s,mt as c,qt as l,st as u,vt as d}from"./format-mK3h4ZtK.js";import{n as f}from"./odd-DBehbje3.js";var p=d(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function m(d,m){a(m,!0);var h=p(),g=r(h),_=i(g,!0),v=e(g,2);u(v,()=>m.children??l),n(h),s(e=>c(_,e),[()=>f(m.title)]),o(d,h),t()}export{m as t};

@@ -1,1 +1,0 @@
-import{_ as e}from"./index-AfeTk2xk.js";import"./format-mK3h4ZtK.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
