@@ -76,6 +76,7 @@ plan() {
 		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
 	esac
 	case $layers in *" postgres "*) compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || want pg_ctl postgresql "the tests on a PostgreSQL server" ;; esac
+	case $layers in *" unit "* | *" postgres "*) want mariadb-install-db mariadb-server "the tests on a MariaDB server" ;; esac
 	case $layers in *" browser "*) want chromium chromium "the page in a real browser, and the pages that Ken opens" ;; esac
 
 	if [ ${#missing[@]} = 0 ]; then return; fi

@@ -40,6 +40,7 @@ type Engine string
 const (
 	EngineSQLite   Engine = "sqlite"
 	EnginePostgres Engine = "postgres"
+	EngineMySQL    Engine = "mysql" // and MariaDB
 )
 
 // An Access says what may be done with a database.
@@ -61,7 +62,7 @@ func databaseSettings() []setting[Config] {
 
 func oneDatabaseSettings() []setting[Database] {
 	return []setting[Database]{
-		entry("engine", "", func(d *Database) *Engine { return &d.Engine }, word(EngineSQLite, EnginePostgres)),
+		entry("engine", "", func(d *Database) *Engine { return &d.Engine }, word(EngineSQLite, EnginePostgres, EngineMySQL)),
 		entry("path", "", func(d *Database) *string { return &d.Path }, path()),
 		entry("url", "", func(d *Database) *string { return &d.URL }, databaseURL()),
 		entry("password", "", func(d *Database) *string { return &d.Password }, reference()),
@@ -123,15 +124,19 @@ func (r *reading) checkConnection(at spot, d *Database) {
 	case strings.Contains(d.Name, "."):
 		wrong("use letters, digits, _ and -", "the name of %s has a dot, and is part of the names of tools")
 	case d.Engine == "":
-		wrong("write engine: sqlite or engine: postgres", "%s does not say its engine")
+		wrong("write engine: sqlite, engine: postgres or engine: mysql", "%s does not say its engine")
 	case d.Engine == EngineSQLite && d.Path == "":
 		wrong("write path: and the file", "%s names no file")
 	case d.Engine == EngineSQLite && (d.URL != "" || d.Password != ""):
 		wrong("remove url and password", "%s is a file, and has words about a server")
 	case d.Engine != EngineSQLite && d.URL == "":
-		wrong("write url: postgres://user@host/database", "%s names no server")
+		wrong("write url: "+string(d.Engine)+"://user@host/database", "%s names no server")
 	case d.Engine != EngineSQLite && d.Path != "":
 		wrong("remove path", "%s is at a server, and has words about a file")
+	case (d.Engine == EngineMySQL) != strings.HasPrefix(d.URL, "mysql:") && d.Engine != EngineSQLite:
+		wrong("write url: "+string(d.Engine)+"://user@host/database", "the url of %s is that of another engine")
+	case d.Engine == EngineMySQL && d.Access == AccessWrite:
+		wrong("remove access", "%s is a MySQL or MariaDB database, which Ken only reads")
 	}
 }
 
@@ -157,10 +162,10 @@ func databaseURL() kind[string] {
 }
 
 func checkDatabaseURL(s string) (fix string, err error) {
-	const form = "write postgres://user@host/database"
+	const form = "write postgres://user@host/database or mysql://user@host/database"
 	u, err := url.Parse(s)
-	if err != nil || u.Opaque != "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return form, errors.New("is not a PostgreSQL address")
+	if err != nil || u.Opaque != "" || !slices.Contains([]string{"postgres", "postgresql", "mysql"}, u.Scheme) {
+		return form, errors.New("is not an address of PostgreSQL, MySQL or MariaDB")
 	}
 	if _, has := u.User.Password(); has {
 		return "keep the password with ken secret set NAME, and write password: secret:NAME", errors.New("has a password in it")

@@ -34,6 +34,7 @@ await story(async ({ page }) => {
 
   // A call of the catalog runs as a job.
   await visit(page, "/catalog/tool%3Aread_file");
+  await page.getByText("Run it", { exact: true }).click();
   await page.getByRole("textbox", { name: "Arguments, as JSON" }).fill('{"path": "notes.txt"}');
   await page.getByRole("button", { name: "Run as a job" }).click();
   await page.getByRole("heading", { name: "Result" }).waitFor();

@@ -5,7 +5,8 @@
 // What may only read is held by the database itself, and not by looking at the
 // text of a statement: SQLite opens the file for reading and asks an authorizer
 // about each part of a statement, PostgreSQL runs it in a transaction that can
-// only read. A call is one statement; its values are parameters. Rows, bytes
+// only read, and MySQL too, after it has agreed to explain the statement as a
+// query. A call is one statement; its values are parameters. Rows, bytes
 // and time are bounded, and a query whose time is over is stopped in the
 // database. So many statements run at once, and the others wait.
 package db
@@ -27,6 +28,7 @@ import (
 const (
 	SQLite   = "sqlite"
 	Postgres = "postgres"
+	MySQL    = "mysql" // and MariaDB
 )
 
 // A Connection is a database that the user named.
@@ -35,7 +37,7 @@ type Connection struct {
 	Engine string
 
 	Path string // of SQLite: the file, absolute
-	URL  string // of servers: postgres://user@host:5432/database, without a password
+	URL  string // of servers: postgres://user@host:5432/database or mysql://user@host:3306/database, without a password
 
 	// Password is a reference such as secret:NAME; empty means none.
 	Password string
@@ -103,13 +105,16 @@ func open(ctx context.Context, c Connection, verb string, secret func(reference 
 	switch c.Engine {
 	case SQLite:
 		return newSQLite(ctx, c, verb == verbExecute)
-	case Postgres:
+	case Postgres, MySQL:
 		password := ""
 		if c.Password != "" {
 			var err error
 			if password, err = secret(c.Password); err != nil {
 				return nil, err
 			}
+		}
+		if c.Engine == MySQL {
+			return newMySQL(ctx, c, password)
 		}
 		return newPostgres(ctx, c, password, verb == verbExecute)
 	}

@@ -34,7 +34,7 @@ func schemaOf(verb string, names []string) json.RawMessage {
 		rows = ""
 	}
 	return json.RawMessage(`{"type":"object","properties":{` + connection +
-		`"sql":{"type":"string","description":"one statement, with ? (SQLite) or $1 (PostgreSQL) for values","x-ken-position":2},` +
+		`"sql":{"type":"string","description":"one statement, with ? (SQLite, MySQL) or $1 (PostgreSQL) for values","x-ken-position":2},` +
 		`"parameters":{"type":"array","description":"the values, in order: text, number, true, false, null, or {\"base64\": \"…\"} for bytes"}` + rows +
 		`},"required":` + required + `,"additionalProperties":false}`)
 }
