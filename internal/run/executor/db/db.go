@@ -302,6 +302,8 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 		switch {
 		case p.verb == verbExecute:
 			return fail(capability.Denied, "db.execute", err, "send one statement that changes rows or tables of this database; nothing else is run")
+		case c.Engine == MySQL:
+			return fail(capability.Denied, "db."+p.verb, err, p.verb+" only reads; Ken does not change databases of MySQL and MariaDB")
 		case !changesSomething(p.sql): // no setting helps
 			return fail(capability.Denied, "db."+p.verb, err, p.verb+" only reads what this database holds")
 		case c.Write:

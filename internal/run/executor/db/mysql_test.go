@@ -199,7 +199,7 @@ func mysqlOnlyReads(t *testing.T, e *Executor, admin func(string) string) {
 		t.Error("a file was made at the server")
 	}
 	_, err := e.Invoke(t.Context(), executortest.Call("tool:db_crm_query", object{"sql": "DELETE FROM orders"}))
-	if own, ok := errors.AsType[*capability.Error](err); !ok || own.Kind != capability.Denied || own.Rule != "databases.crm.access" {
+	if own, ok := errors.AsType[*capability.Error](err); !ok || own.Kind != capability.Denied || own.Rule != "db.query" {
 		t.Errorf("DELETE = %v, want denied", err)
 	}
 }
