@@ -93,6 +93,7 @@ var layers = []layer{
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/redaction", words + ground + "internal/govern/audit"},
 	{"internal/govern/approval", words + ground + "internal/govern/policy internal/govern/audit"},
+	{"internal/govern/approval/preview", "capability"},
 	{"internal/govern/trace", words + ground + "internal/govern/policy"},
 	{"internal/govern/review", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
@@ -141,6 +142,7 @@ var layers = []layer{
 	{"internal/talk/model", words + ground},
 	{"internal/talk/provider/...", words + ground + "internal/talk/model"},
 	{"internal/talk/opener", words + ground + "internal/config internal/find/outcome internal/talk/model internal/talk/provider/..."},
+	{"internal/setup", words + ground + "internal/connect internal/talk/opener"},
 	{"internal/talk/session", words + ground},
 	{"internal/talk/demo", "llm"},
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
@@ -162,7 +164,7 @@ var layers = []layer{
 	{"internal/serve/auth", words + ground + "internal/serve/problem"},
 	{"internal/serve/metrics", words + ground + "internal/find/outcome"},
 	{"internal/serve/doctor", words + ground + "internal/door"},
-	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
+	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/setup internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
 	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/redaction internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
@@ -178,6 +180,7 @@ var layers = []layer{
 	{"internal/cli/connectreport", words + "internal/connect internal/connect/permission internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
+	{"internal/cli/choosing", "internal/cli/output internal/secret internal/talk/opener"},
 	{"internal/cli/adding", words + "internal/add internal/add/addmcp internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
 	{"internal/cli/auditing", "internal/cli/output internal/govern/audit"},
 	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},

@@ -137,6 +137,7 @@ func TestScript(t *testing.T) {
 			"alive":       alive,
 			"gone":        gone,
 			"tty":         tty,
+			"models":      startModels,
 		},
 	})
 }

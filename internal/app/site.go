@@ -14,10 +14,10 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/find/outcome"
-	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/run/result"
+	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/httpapi"
@@ -31,11 +31,13 @@ import (
 	"ken/internal/serve/metrics"
 	"ken/internal/serve/reviews"
 	"ken/internal/serve/settings"
+	"ken/internal/setup"
 	"ken/internal/store"
 	"ken/internal/talk/commands"
 	"ken/internal/talk/consent"
 	"ken/internal/talk/demo"
 	"ken/internal/talk/event"
+	"ken/internal/talk/opener"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 	"ken/web"
@@ -235,7 +237,7 @@ func (s *Site) trail(waiting context.Context) trailapi.Config {
 		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
 			return a.Commands.Route(ctx, callerOf(who), line)
 		},
-		Lines: approval.Ticket.Lines, Jobs: a.Jobs, AddJob: a.AddJob, RecordJob: a.RecordJob,
+		Lines: a.Questions.Lines, Jobs: a.Jobs, AddJob: a.AddJob, RecordJob: a.RecordJob,
 		Opens: s.opens,
 	}
 }
@@ -320,6 +322,24 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 	if playsDemo(a) {
 		cfg.Demo = demo.Requests()
 		cfg.Model = func() (string, int) { return "demo/script", a.Models.Row().Window }
+		return cfg
+	}
+	cfg.Setup = func(ctx context.Context) setup.Found {
+		return setup.Find(ctx, setup.Config{Model: a.Models.Name(), UserHome: a.Places.UserHome, Workspace: a.Places.Workspace, Choices: a.Models.Choices, Plan: a.Clients.Plan})
+	}
+	cfg.Offers = func(ctx context.Context, provider string) ([]opener.Offered, error) {
+		return a.Models.Offers(ctx, provider, secret.Value{})
+	}
+	cfg.SetKey = func(ctx context.Context, who auth.Identity, provider string, key secret.Value) ([]opener.Offered, error) {
+		list, err := a.Models.SetKey(ctx, provider, key)
+		if err != nil {
+			return nil, err
+		}
+		success := true
+		return list, a.record(ctx, audit.Record{
+			Event: audit.Changed, Command: "secret", Action: "set", Target: "provider:" + provider, Origin: string(capability.ByPerson),
+			UserID: who.Principal.ID, Tenant: who.Principal.Tenant, Status: audit.Completed, Success: &success,
+		})
 	}
 	return cfg
 }

@@ -7,6 +7,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
+	"ken/internal/govern/approval/preview"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/lazy"
@@ -49,7 +50,9 @@ func (a *App) prepareTalking(cfg Config) {
 		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: procid.Self(), Dead: procid.Dead}), nil
 	}
 	t.engine.Build = a.newEngine
-	a.Questions = consent.Questions{Approvals: a.Approvals, Turns: func() (consent.Turns, error) { return a.Engine() }}
+	a.Questions = consent.Questions{Approvals: a.Approvals, Turns: func() (consent.Turns, error) { return a.Engine() }, Change: func(folder string, call capability.Call) string {
+		return a.Redactor.Redact(preview.Change(folder, call))
+	}}
 }
 
 // UseModel has another model answer than the one that ken.yaml names, from the

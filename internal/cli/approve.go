@@ -13,6 +13,7 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
+	"ken/internal/talk/consent"
 )
 
 // approveCommand is ken approve: it answers approval requests.
@@ -78,7 +79,7 @@ func (c *approveCommand) list() *cobra.Command {
 				return errors.Join(c.printJSON(map[string]any{"tickets": listOf(tickets)}), err)
 			}
 			for _, t := range tickets {
-				c.printTicket(t, all || verbose)
+				c.printTicket(a, t, all || verbose)
 			}
 			if len(tickets) == 0 && err == nil {
 				fmt.Fprintln(c.err, "ken: nothing waits for an answer")
@@ -94,15 +95,35 @@ func (c *approveCommand) list() *cobra.Command {
 
 // printTicket prints a request: what would run, why it waits and what can be
 // answered. With whole, it prints every fact.
-func (c *approveCommand) printTicket(t approval.Ticket, whole bool) {
+func (c *approveCommand) printTicket(a *app.App, t approval.Ticket, whole bool) {
 	p := c.out
 	p.Linef("%s  %s", p.Style(output.Bold, t.ID), p.Style(output.Yellow, string(t.State)))
-	for _, line := range t.Lines() {
+	for _, line := range a.Questions.Lines(t) {
 		if !whole && slices.Contains(beside, line.Name) {
 			continue
 		}
-		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(output.Text(line.Text), "\n", "\n"+strings.Repeat(" ", 16)))
+		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(c.factText(line), "\n", "\n"+strings.Repeat(" ", 16)))
 	}
+}
+
+// factText returns the text of a fact of a request. The lines of a change are
+// coloured by what happens to them.
+func (c *environment) factText(l approval.Line) string {
+	text := output.Text(l.Text)
+	if l.Name != consent.ChangeLine {
+		return text
+	}
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			line = c.out.Style(output.Green, line)
+		case strings.HasPrefix(line, "-"):
+			line = c.out.Style(output.Red, line)
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
 }
 
 // beside names the facts of a request that few people decide by.

@@ -78,38 +78,41 @@ func (c *configCommand) printSetting(cfg config.Config, key string) error {
 func (c *configCommand) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY VALUE", Short: "Change one setting in your ken.yaml; the old file is saved as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, given []string) error {
-			file, err := c.ownFile()
-			if err != nil {
-				return err
-			}
-			if now, _, err := c.settings(); err == nil { // if a file is wrong, Set reports it
-				if err := now.CheckSet(given[0], given[1]); err != nil {
-					return err
-				}
-			}
-			if err := config.Set(file, given[0], given[1]); err != nil {
-				return err
-			}
-			atOnce := reload.AppliesLive(config.WholeKey(given[0]))
-			doubt := c.doubt(cmd.Context(), given[0])
-			if c.json {
-				said := map[string]any{"file": file, "key": given[0], "value": config.Shown(given[0], given[1]), "restart": !atOnce}
-				if doubt != "" {
-					said["warning"] = doubt
-				}
-				return c.printJSON(said)
-			}
-			c.out.Linef("%s: %s is now %s", output.Line(file), output.Line(given[0]), output.Line(config.Shown(given[0], given[1])))
-			if !atOnce {
-				c.out.Linef("%s", c.out.Style(output.Dim, "Restart a running Ken to apply it."))
-			}
-			if doubt != "" {
-				fmt.Fprintln(c.err, "ken: warning: "+output.Line(doubt))
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, given []string) error { return c.change(cmd.Context(), given[0], given[1]) },
 	}
+}
+
+// change sets one setting in the user's file, and says what does not work yet.
+func (c *configCommand) change(ctx context.Context, key, value string) error {
+	file, err := c.ownFile()
+	if err != nil {
+		return err
+	}
+	if now, _, err := c.settings(); err == nil { // if a file is wrong, Set reports it
+		if err := now.CheckSet(key, value); err != nil {
+			return err
+		}
+	}
+	if err := config.Set(file, key, value); err != nil {
+		return err
+	}
+	atOnce := reload.AppliesLive(config.WholeKey(key))
+	doubt := c.doubt(ctx, key)
+	if c.json {
+		said := map[string]any{"file": file, "key": key, "value": config.Shown(key, value), "restart": !atOnce}
+		if doubt != "" {
+			said["warning"] = doubt
+		}
+		return c.printJSON(said)
+	}
+	c.out.Linef("%s: %s is now %s", output.Line(file), output.Line(key), output.Line(config.Shown(key, value)))
+	if !atOnce {
+		c.out.Linef("%s", c.out.Style(output.Dim, "Restart a running Ken to apply it."))
+	}
+	if doubt != "" {
+		fmt.Fprintln(c.err, "ken: warning: "+output.Line(doubt))
+	}
+	return nil
 }
 
 func (c *configCommand) unset() *cobra.Command {

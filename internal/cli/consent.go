@@ -71,8 +71,8 @@ func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability
 	if derr != nil {
 		return false, derr
 	}
-	for _, line := range t.Lines() {
-		c.out.Linef("%s  %s", c.out.Style(output.Bold, fmt.Sprintf("%12s", output.Line(line.Name))), strings.ReplaceAll(output.Text(line.Text), "\n", "\n"+strings.Repeat(" ", 14)))
+	for _, line := range a.Questions.Lines(t) {
+		c.out.Linef("%s  %s", c.out.Style(output.Bold, fmt.Sprintf("%12s", output.Line(line.Name))), strings.ReplaceAll(c.factText(line), "\n", "\n"+strings.Repeat(" ", 14)))
 	}
 	answer, derr := c.decide(ctx, t)
 	if derr != nil {

@@ -154,7 +154,7 @@ func (c *demoCommand) showAudit(ctx context.Context, a *app.App, turns []demoTur
 		c.out.Linef("%s", c.out.Style(output.Red, "The audit log of the demo is not intact."))
 	}
 	c.out.Linef("%s", c.out.Style(output.Dim, "This was the demo; its files are removed. Nothing of yours was read or changed."))
-	steps := slices.DeleteFunc(c.nextSteps(), func(s string) bool { return s == demoStep })
+	steps := slices.DeleteFunc(c.nextSteps(ctx), func(s string) bool { return s == demoStep })
 	c.out.Linef("\nNext: %s", strings.Join(steps, "\n      "))
 	return nil
 }

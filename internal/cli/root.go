@@ -50,7 +50,7 @@ func newRoot(c *environment) *cobra.Command {
 		if err := cmd.Help(); err != nil {
 			return err
 		}
-		c.out.Linef("\n%s", c.nextStep())
+		c.out.Linef("\n%s", c.nextStep(cmd.Context()))
 		return nil
 	}
 	addCommands(root, c)

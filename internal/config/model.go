@@ -54,6 +54,7 @@ func builtinProviders() map[string]Provider {
 		{Name: "gemini", Wire: WireGemini, URL: "https://generativelanguage.googleapis.com", Key: "GEMINI_API_KEY"},
 		{Name: "openrouter", Wire: WireChat, URL: "https://openrouter.ai/api/v1", Key: "OPENROUTER_API_KEY"},
 		{Name: "ollama", Wire: WireChat, URL: "http://127.0.0.1:11434/v1"},
+		{Name: "lmstudio", Wire: WireChat, URL: "http://127.0.0.1:1234/v1"},
 		{Name: "vllm", Wire: WireChat, URL: "http://127.0.0.1:8000/v1"},
 		{Name: "llamacpp", Wire: WireChat, URL: "http://127.0.0.1:8080/v1"},
 	} {
@@ -70,15 +71,30 @@ func (c Config) Provider(model string) (p Provider, name string, err error) {
 	if !ok || by == "" || name == "" {
 		return Provider{}, "", fmt.Errorf("the model %q has no provider before its name; write it as anthropic/NAME", model)
 	}
-	known := builtinProviders()
-	for _, own := range c.Providers {
-		known[own.Name] = own.over(known[own.Name])
-	}
+	known := c.knownProviders()
 	p, ok = known[by]
 	if !ok {
 		return Provider{}, "", fmt.Errorf("unknown provider %q; the providers are %s", by, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return p, name, nil
+}
+
+// AllProviders returns every provider that a model can be named with, by name.
+func (c Config) AllProviders() []Provider {
+	known := c.knownProviders()
+	var out []Provider
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		out = append(out, known[name])
+	}
+	return out
+}
+
+func (c Config) knownProviders() map[string]Provider {
+	known := builtinProviders()
+	for _, own := range c.Providers {
+		known[own.Name] = own.over(known[own.Name])
+	}
+	return known
 }
 
 // CheckSet returns an error for a value that a key must not be set to with these

@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/cli/output"
+	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
 )
 
@@ -245,12 +246,26 @@ func (v *view) named(out []string, line event.Line) []string {
 		return v.indented(out, line.Text)
 	}
 	for part := range strings.SplitSeq(strings.TrimRight(safe(line.Text), "\n"), "\n") {
+		style := changeStyle(line.Name, part)
 		for _, row := range wrap(part, room) {
-			out = append(out, styled(v.colour, bold, name)+"  "+row)
+			out = append(out, styled(v.colour, bold, name)+"  "+styled(v.colour, style, row))
 			name = strings.Repeat(" ", columns(name))
 		}
 	}
 	return out
+}
+
+// changeStyle is the colour of a line of a change: added and removed lines differ.
+func changeStyle(name, line string) string {
+	switch {
+	case name != consent.ChangeLine:
+		return ""
+	case strings.HasPrefix(line, "+"):
+		return green
+	case strings.HasPrefix(line, "-"):
+		return red
+	}
+	return ""
 }
 
 // done ends a turn.

@@ -177,8 +177,12 @@ func (p *printing) aside(ev event.Event) error {
 	}
 	colour := p.view.colour
 	p.view.colour = false
+	_, asked := ev.(event.Asked)
 	for _, line := range p.view.event(ev) {
-		if line = strings.TrimSpace(line); line == "" {
+		if line = strings.TrimRight(line, " "); !asked { // columns, and the blanks of a change, count in a question
+			line = strings.TrimSpace(line)
+		}
+		if line == "" {
 			continue
 		}
 		if err := p.endLine(); err != nil {

@@ -5,6 +5,7 @@ package consent
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"ken/capability"
 	"ken/internal/govern/approval"
@@ -17,11 +18,38 @@ type Turns interface {
 }
 
 // Questions shows the questions of turns, and takes the answers of people. All
-// fields are required.
+// fields but Change are required.
 type Questions struct {
 	Approvals approval.Recorded
 	Turns     func() (Turns, error)
+
+	// Change returns what a call would change, as a diff, or "". Nil: nothing is
+	// shown of it.
+	Change func(folder string, call capability.Call) string
 }
+
+// Lines returns all that is known of a question, and first of all what its call
+// would change.
+func (q Questions) Lines(t approval.Ticket) []approval.Line { return q.changed(t, t.Lines()) }
+
+// changed puts what the call of an open question would change at the beginning of lines.
+func (q Questions) changed(t approval.Ticket, lines []approval.Line) []approval.Line {
+	if q.Change == nil || t.State != approval.Pending {
+		return lines
+	}
+	text := q.Change(t.Question.Folder, t.Question.Call)
+	if text == "" {
+		return lines
+	}
+	at := 0
+	if len(lines) > 0 && lines[0].Name == "capability" {
+		at = 1
+	}
+	return slices.Insert(lines, at, approval.Line{Name: ChangeLine, Text: text})
+}
+
+// ChangeLine is the name of the line that has the diff of a call's change.
+const ChangeLine = "change"
 
 // Ticket returns what a person must know about a question at the desk.
 func (q Questions) Ticket(ctx context.Context, id string) (event.Ticket, error) {
@@ -37,7 +65,7 @@ func (q Questions) Ticket(ctx context.Context, id string) (event.Ticket, error) 
 	for _, o := range t.Offers {
 		out.Offers = append(out.Offers, event.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
 	}
-	for _, l := range t.ConsentLines() {
+	for _, l := range q.changed(t, t.ConsentLines()) {
 		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
 		if l.Name == "why" {
 			out.Text = l.Text

@@ -135,3 +135,24 @@ func TestNoDesk(t *testing.T) {
 		t.Errorf("Reply = %v", err)
 	}
 }
+
+// TestChange: an open question shows what its call would change, behind what is
+// called; one that is answered does not.
+func TestChange(t *testing.T) {
+	q, _, ticket := questions(t, approval.Question{})
+	q.Change = func(_ string, call capability.Call) string { return "-old\n+new of " + string(call.Target) }
+	shown, err := q.Ticket(t.Context(), ticket.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Lines) < 2 || shown.Lines[0].Name != "capability" || shown.Lines[1].Name != ChangeLine || shown.Lines[1].Text != "-old\n+new of tool:git" {
+		t.Errorf("lines = %v", shown.Lines)
+	}
+	if lines := q.Lines(ticket); lines[0].Name != ChangeLine {
+		t.Errorf("lines = %v", lines)
+	}
+	ticket.State = approval.Granted
+	if lines := q.Lines(ticket); lines[0].Name == ChangeLine {
+		t.Errorf("lines of an answered question = %v", lines)
+	}
+}

@@ -1,6 +1,12 @@
 // What the HTTP API says, as the page reads it. Every text in it came from
 // outside and is drawn as text, never as markup.
 
+export interface Offered { ref: string; window?: number; priced: boolean; input?: number; output?: number } // dollars for a million tokens
+export interface Provider { name: string; url: string; key?: string; keySet?: string; local: boolean; answers: boolean; models?: Offered[] }
+export interface Found { // GET /api/v1/setup
+  model: string; providers: Provider[]; skills: number; apis: string[];
+  clients: { name: string; title: string; servers: number; connected: boolean }[];
+}
 export interface Me {
   id: string; tenant?: string; name?: string; operator: boolean; signOut: boolean;
   version: string; workspace: string; profile: string; tokenizer: string;

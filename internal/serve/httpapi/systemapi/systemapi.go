@@ -10,10 +10,13 @@ import (
 
 	"ken/internal/door"
 	"ken/internal/find/outcome"
+	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/setup"
 	"ken/internal/talk/demo"
+	"ken/internal/talk/opener"
 )
 
 // Config says what to serve. All functions must be safe for concurrent use.
@@ -57,6 +60,13 @@ type Config struct {
 	Price    func(model string) (outcome.Price, bool)
 	Prices   func() ([]outcome.Price, error)
 	SetPrice func(ctx context.Context, who auth.Identity, p outcome.Price) error
+
+	// Setup looks for what a new user can begin with. Offers lists the models of a
+	// provider with the key that is set, and SetKey tests a key, stores it and lists
+	// the models.
+	Setup  func(context.Context) setup.Found
+	Offers func(ctx context.Context, provider string) ([]opener.Offered, error)
+	SetKey func(ctx context.Context, who auth.Identity, provider string, key secret.Value) ([]opener.Offered, error)
 
 	// Metrics writes them, of type MetricsType.
 	Metrics     func() []byte
@@ -147,6 +157,12 @@ type (
 		Checks []doctor.Check `json:"checks"`
 		Worst  doctor.Grade   `json:"worst"`
 	}
+	offerList struct {
+		Models []opener.Offered `json:"models"`
+	}
+	keyValue struct {
+		Key string `json:"key"`
+	}
 	priceList struct {
 		Prices []outcome.Price `json:"prices"`
 	}
@@ -180,6 +196,9 @@ func Routes(cfg Config) []wire.Route {
 			Method: http.MethodGet, Path: "/api/v1/insights", Name: "insights", Group: group, Summary: "What was shown, used and saved, per day", Answer: outcome.Overview{}, Operator: true, Serve: s.insights,
 			Query: []wire.Param{{Name: "since", Type: wire.Instant, About: "Start; default: 30 days ago"}, {Name: "until", Type: wire.Instant, About: "End; default: now"}},
 		},
+		{Method: http.MethodGet, Path: "/api/v1/setup", Name: "findSetup", Group: group, Summary: "Models, clients, skills and APIs found on this machine", Answer: setup.Found{}, Operator: true, Serve: s.setup},
+		{Method: http.MethodGet, Path: "/api/v1/providers/{provider}/models", Name: "listModels", Group: group, Summary: "The models of a provider and their prices; asks the provider", Answer: offerList{}, Operator: true, Serve: s.offers},
+		{Method: http.MethodPut, Path: "/api/v1/providers/{provider}/key", Name: "setProviderKey", Group: group, Summary: "Test a provider's key and store it, encrypted; it is never returned", Body: keyValue{}, Answer: offerList{}, Operator: true, Decision: "open the page, or run ken secret set", Limit: 16 << 10, Serve: s.setKey},
 		{Method: http.MethodGet, Path: "/api/v1/prices", Name: "listPrices", Group: group, Summary: "What models cost, in dollars for a million tokens", Answer: priceList{}, Operator: true, Serve: s.prices},
 		{Method: http.MethodPut, Path: "/api/v1/prices/{model...}", Name: "changePrice", Group: group, Summary: "Set the price of a model", Body: priceValue{}, Answer: outcome.Price{}, Operator: true, Decision: "open the page", Limit: 4 << 10, Serve: s.setPrice},
 	}

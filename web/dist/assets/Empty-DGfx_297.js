@@ -1,1 +1,0 @@
-import{At as e,Ft as t,It as n,Jt as r,Nt as i,Ut as a,Wt as o,_t as s,ct as c,ht as l,qt as u,yt as d}from"./format-Ez2t0lFr.js";import{n as f}from"./odd-DBehbje3.js";var p=d(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function m(d,m){o(m,!0);var h=p(),g=i(h),_=t(g,!0),v=n(g,2);c(v,()=>m.children??r),u(h),e(e=>l(_,e),[()=>f(m.title)]),s(d,h),a()}export{m as t};

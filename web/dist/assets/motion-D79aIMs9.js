@@ -1,0 +1,1 @@
+import{F as e}from"./index-wxusj9ck.js";import"./Trouble-B9szPleH.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};

@@ -1,1 +1,0 @@
-import{_ as e}from"./index-CgoKG3DY.js";import"./format-Ez2t0lFr.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
