@@ -111,7 +111,7 @@ func TestServersInTheCatalog(t *testing.T) {
 	call := func(tool string) (capability.Result, error) {
 		return a.Door.Invoke(t.Context(), asModel(a), capability.Call{Target: capability.ID("mcp:s/" + tool), Arguments: json.RawMessage(`{"text":"x"}`), Session: "one"})
 	}
-	if _, err := call("look"); capability.KindOf(err) != capability.Unapproved || !strings.Contains(err.Error(), "the server claims that this only reads") {
+	if _, err := call("look"); capability.KindOf(err) != capability.Unapproved || !strings.Contains(err.Error(), "the server claims that the call only reads") {
 		t.Errorf("look = %v, want to be asked, and told of the claim", err)
 	}
 	write(t, filepath.Join(home, ".ken", "ken.yaml"), "mcp: {trustHints: [s]}\n")

@@ -301,7 +301,7 @@ func TestToolAccessRefused(t *testing.T) {
 		env  string
 		want string
 	}{
-		{"syntax", func(p dirs.Places) error { write(t, accessFile(p.Home), "{\n  \"tools\": {,}\n}"); return nil }, "", "HOME:2: this is not JSON"},
+		{"syntax", func(p dirs.Places) error { write(t, accessFile(p.Home), "{\n  \"tools\": {,}\n}"); return nil }, "", "HOME:2: invalid JSON"},
 		{"key", func(p dirs.Places) error {
 			write(t, accessFile(p.Workspace), "{\"tools\":\n{\"shell\": {\"enabeld\": false}}}")
 			return nil

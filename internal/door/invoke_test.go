@@ -287,8 +287,8 @@ func TestNoRulesSayWhy(t *testing.T) {
 		who  capability.Principal
 		want string
 	}{
-		{keeper, "There are no rules, so nothing is allowed: ken.yaml:195: unknown key ask"},
-		{other, "There are no rules, so nothing is allowed: it is broken"},
+		{keeper, "No rules are loaded, so nothing is allowed: ken.yaml:195: unknown key ask"},
+		{other, "No rules are loaded, so nothing is allowed: it is broken"},
 	} {
 		v := w.View(test.who)
 		asked := map[string]func(name string) error{

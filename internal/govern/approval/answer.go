@@ -76,12 +76,12 @@ const (
 
 // The kinds of refusal, for errors.Is; each comes in a *capability.Error.
 var (
-	ErrTooLarge = errors.New("the question is too large")
+	ErrTooLarge = errors.New("the approval request is too large")
 	ErrSettled  = errors.New("the request was already answered")
 	ErrExpired  = errors.New("the request has expired")
-	ErrScope    = errors.New("the answer does not fit the question")
-	ErrNotYours = errors.New("the question is not yours to answer")
-	ErrEnded    = errors.New("the grant no longer holds")
+	ErrScope    = errors.New("the answer is not valid for this approval request")
+	ErrNotYours = errors.New("you may not answer this approval request")
+	ErrEnded    = errors.New("the grant is no longer valid")
 	ErrNoTicket = errors.New("approval request not found")
 	ErrNoGrant  = errors.New("grant not found")
 )
@@ -110,43 +110,43 @@ func (a *Answer) check(q *Question, now time.Time) error {
 	switch a.Effect {
 	case Yes, No:
 	default:
-		return refuse("the effect is %q; say %s or %s", a.Effect, Yes, No)
+		return refuse("invalid effect %q; use %s or %s", a.Effect, Yes, No)
 	}
 	switch a.Scope {
 	case Once:
 	case Session:
 		if q.Call.Session == "" {
-			return refuse("the call belongs to no session; answer %s", Once)
+			return refuse("the call has no session; use the scope %s", Once)
 		}
 	case Until, Always:
 		if a.Effect == No {
-			return refuse("a denial reaches to the end of the session at most; for longer, write a rule into the policy section of ken.yaml")
+			return refuse("a denial lasts at most until the end of the session; to deny for longer, add a rule to the policy section of ken.yaml")
 		}
 	default:
-		return refuse("the scope is %q; say %s, %s, %s or %s", a.Scope, Once, Session, Until, Always)
+		return refuse("invalid scope %q; use %s, %s, %s or %s", a.Scope, Once, Session, Until, Always)
 	}
 	switch a.Covers {
 	case "", CoverCall:
 	case CoverTool:
 		if a.Scope == Once {
-			return refuse("covers %q goes with the scopes %s, %s and %s", a.Covers, Session, Until, Always)
+			return refuse("covers %q is valid only with the scopes %s, %s and %s", a.Covers, Session, Until, Always)
 		}
 	case CoverPrefix:
 		if a.Scope == Once || a.Effect == No || len(q.Prefix) == 0 {
-			return refuse("no prefix is offered for this call; answer with covers %s or %s", CoverCall, CoverTool)
+			return refuse("this call offers no prefix; use covers %s or %s", CoverCall, CoverTool)
 		}
 	default:
-		return refuse("covers is %q; say %s, %s or %s", a.Covers, CoverCall, CoverPrefix, CoverTool)
+		return refuse("invalid covers %q; use %s, %s or %s", a.Covers, CoverCall, CoverPrefix, CoverTool)
 	}
 	switch {
 	case len(a.Note) > longestNote || len(a.By.ID) > longestNote:
-		return refuse("the note or a name has more than %d bytes; make it shorter", longestNote)
+		return refuse("the note or the name is longer than %d bytes; shorten it", longestNote)
 	case (a.Scope == Until) != !a.Until.IsZero():
-		return refuse("a time goes with the scope %s and with no other", Until)
+		return refuse("a time is required for the scope %s and not allowed for any other", Until)
 	case a.Scope == Until && !now.Before(a.Until):
-		return refuse("the time %s is over; give a later one", stamp(a.Until))
+		return refuse("the time %s is in the past; use a later time", stamp(a.Until))
 	case a.Effect == Yes && a.Scope != Once && q.Widest != Session:
-		return refuse("the rule %s requires approval each time; answer %s", q.Rule, Once)
+		return refuse("the rule %s requires approval each time; use the scope %s", q.Rule, Once)
 	}
 	return nil
 }

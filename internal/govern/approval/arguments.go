@@ -38,7 +38,7 @@ func readable(arguments json.RawMessage) string {
 			count = strconv.Itoa(len(lines)) + " lines"
 		}
 		if !end {
-			count += ", the last without a line end"
+			count += ", the last one without a newline"
 		}
 		fmt.Fprintf(&b, "%s: %s", name, count)
 		for _, line := range lines {

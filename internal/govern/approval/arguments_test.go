@@ -10,7 +10,7 @@ import (
 func TestReadableArguments(t *testing.T) {
 	for _, test := range []struct{ arguments, want string }{
 		{`{"path": "a.md", "content": "# A\n\nb\n"}`, "path: \"a.md\"\ncontent: 3 lines\n  | # A\n  | \n  | b"},
-		{`{"content":"a\npath: \"/etc/passwd\"","n":1.50,"deep":{"x":"a\nb"}}`, "content: 2 lines, the last without a line end\n  | a\n  | path: \"/etc/passwd\"\nn: 1.50\ndeep: {\"x\":\"a\\nb\"}"},
+		{`{"content":"a\npath: \"/etc/passwd\"","n":1.50,"deep":{"x":"a\nb"}}`, "content: 2 lines, the last one without a newline\n  | a\n  | path: \"/etc/passwd\"\nn: 1.50\ndeep: {\"x\":\"a\\nb\"}"},
 		{`{"a b\n": "x\n", "": "y"}`, "\"a b\\n\": 1 line\n  | x\n\"\": \"y\""},
 		{`{"path": "."}`, `{"path": "."}`},
 		{`{"a":"x\ny","a":"z"}`, `{"a":"x\ny","a":"z"}`},

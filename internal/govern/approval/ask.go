@@ -51,13 +51,13 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 	case err != nil:
 		return fail("%w", err)
 	case q.Call.Target == "" || q.Call.Principal.ID == "":
-		return fail("the call names no capability or no principal; a consent needs both")
+		return fail("the call has no capability or no principal; an approval needs both")
 	case q.Call.CapabilityHash == "":
-		return fail("the call has no capability hash; resolve it first, since a consent is bound to the text that was read")
+		return fail("the call has no capability hash; resolve the capability first, because an approval applies to one version of it")
 	case q.Widest != "" && q.Widest != Once && q.Widest != Session:
-		return fail("the widest answer is %q; say %s or %s", q.Widest, Once, Session)
+		return fail("invalid widest scope %q; use %s or %s", q.Widest, Once, Session)
 	case q.For < 0:
-		return fail("the question waits %v; give a positive time, or 0 for the default", q.For)
+		return fail("invalid waiting time %v; use a positive time, or 0 for the default", q.For)
 	}
 	if n := utf8.RuneCountInString(q.Justification); n > longestJustification {
 		q.Justification = string([]rune(q.Justification)[:longestJustification]) + fmt.Sprintf(" … (%d more characters)", n-longestJustification)
@@ -76,7 +76,7 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 		return Ticket{}, err
 	}
 	if again, err := back.Question.Call.Digest(); err != nil || again != digest {
-		return fail("a name in the call is not UTF-8 and cannot be kept as it is")
+		return fail("a name in the call is not valid UTF-8")
 	}
 	return t, nil
 }

@@ -92,9 +92,9 @@ func (b *Before) Reason() string {
 	if b.Effect != Yes {
 		was = "denied"
 	}
-	who := fmt.Sprintf("what %s %s at %s (ticket %s)", b.By, was, stamp(b.At), b.Ticket)
+	who := fmt.Sprintf("the call that %s %s at %s (ticket %s)", b.By, was, stamp(b.At), b.Ticket)
 	if len(b.Differences) == 0 {
-		return "asked again because the answer was for one call: this is " + who
+		return "asked again because the earlier answer was for one call only; this is the same as " + who
 	}
 	var places []string
 	for _, one := range b.Differences {

@@ -43,7 +43,7 @@ func TestAskedAgain(t *testing.T) {
 		{"a number's spelling", args(`{"a":1}`), args(`{"a":1.0}`), "/a differs | /a: 1 → 1.0"},
 		{"far in a long text", args(`{"a":"` + long + `x"}`), args(`{"a":"` + long + `y"}`),
 			`/a differs | /a: (451 characters) …` + long[:50] + `x" → (451 characters) …` + long[:50] + `y"`},
-		{"the same", args(`{"a":1}`), args(` {"a":1}`), "asked again because the answer was for one call"},
+		{"the same", args(`{"a":1}`), args(` {"a":1}`), "asked again because the earlier answer was for one call only"},
 	}
 	for _, test := range tests {
 		d, _ := fresh(t)
@@ -58,9 +58,9 @@ func TestAskedAgain(t *testing.T) {
 		}
 		got := strings.TrimPrefix(b.Reason(), "asked again because ")
 		if len(b.Differences) > 0 {
-			got, _, _ = strings.Cut(got, " from what ann granted at ")
+			got, _, _ = strings.Cut(got, " from the call that ann granted at ")
 		} else {
-			got, _, _ = strings.Cut(b.Reason(), ":")
+			got, _, _ = strings.Cut(b.Reason(), ";")
 		}
 		for _, one := range b.Differences {
 			got += fmt.Sprintf(" | %s: %s → %s", one.Place, one.Old, one.New)
@@ -91,7 +91,7 @@ func TestAskedAgainNearest(t *testing.T) {
 	if got.Before == nil || got.Before.Ticket != newer {
 		t.Fatalf("Before = %+v, want ticket %s", got.Before, newer)
 	}
-	if reason := got.Before.Reason(); !strings.HasPrefix(reason, "asked again because /c, intent differ from what ann granted at 2030-01-02T03:04:09Z") {
+	if reason := got.Before.Reason(); !strings.HasPrefix(reason, "asked again because /c, intent differ from the call that ann granted at 2030-01-02T03:04:09Z") {
 		t.Errorf("Reason = %s", reason)
 	}
 	var lines []string
@@ -123,7 +123,7 @@ func TestAskedAgainManyPlaces(t *testing.T) {
 	}
 	settle(t, d, ask(t, d, about(object("old"))).ID, no(approval.Once))
 	b := ask(t, d, about(object("new"))).Before
-	if len(b.Differences) != 20 || b.More != 10 || !strings.Contains(b.Reason(), "/k19, 10 more differ from what ann denied") {
+	if len(b.Differences) != 20 || b.More != 10 || !strings.Contains(b.Reason(), "/k19, 10 more differ from the call that ann denied") {
 		t.Errorf("Before = %d and %d more: %s", len(b.Differences), b.More, b.Reason())
 	}
 	if one := b.Differences[0]; one.Old != "(not shown)" || one.New != "(not shown)" {

@@ -68,14 +68,14 @@ func New(s *store.Store, c Config) (*Desk, error) {
 		{"AlwaysFor", given.AlwaysFor, times.AlwaysFor},
 	} {
 		if d.given < 0 {
-			return nil, fmt.Errorf("make approval desk: %s is %v; give a positive time, or 0 for %v", d.name, d.given, d.usual)
+			return nil, fmt.Errorf("open approvals: invalid %s %v; use a positive time, or 0 for %v", d.name, d.given, d.usual)
 		}
 	}
 	if c.Times == nil {
 		c.Times = func() Times { return times }
 	}
 	if s == nil {
-		return nil, errors.New("make approval desk: there is no store")
+		return nil, errors.New("open approvals: missing store")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

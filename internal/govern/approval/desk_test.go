@@ -221,13 +221,13 @@ func TestAskRefuses(t *testing.T) {
 		want string
 		is   error
 	}{
-		{"too large", edit(func(q *approval.Question) { q.Command = strings.Repeat("x", store.MaxValue) }), "never cut", approval.ErrTooLarge},
+		{"too large", edit(func(q *approval.Question) { q.Command = strings.Repeat("x", store.MaxValue) }), "never truncates", approval.ErrTooLarge},
 		{"no hash", edit(func(q *approval.Question) { q.Call.CapabilityHash = "" }), "no capability hash", nil},
 		{"nobody", edit(func(q *approval.Question) { q.Call.Principal = capability.Principal{} }), "no principal", nil},
 		{"nothing", edit(func(q *approval.Question) { q.Call.Target = "" }), "no capability", nil},
 		{"not JSON", edit(func(q *approval.Question) { q.Call.Arguments = json.RawMessage(`{`) }), "arguments", nil},
 		{"a name twice", edit(func(q *approval.Question) { q.Call.Arguments = json.RawMessage(`{"a":1,"a":2}`) }), "arguments", nil},
-		{"not UTF-8", edit(func(q *approval.Question) { q.Call.Session = "s\xff" }), "not UTF-8", nil},
+		{"not valid UTF-8", edit(func(q *approval.Question) { q.Call.Session = "s\xff" }), "not valid UTF-8", nil},
 		{"no such scope", edit(func(q *approval.Question) { q.Widest = approval.Always }), "widest", nil},
 		{"no time", edit(func(q *approval.Question) { q.For = -1 }), "positive", nil},
 	}
@@ -258,7 +258,7 @@ func TestMostPending(t *testing.T) {
 		t.Helper()
 		_, err := d.Ask(ctx, q)
 		e, ok := errors.AsType[*capability.Error](err)
-		if !ok || e.Kind != capability.Denied || e.Rule != "approval.pending" || !strings.Contains(err.Error(), "3 approval requests of ann wait") || !strings.Contains(e.Fix, "ken approve deny --all") {
+		if !ok || e.Kind != capability.Denied || e.Rule != "approval.pending" || !strings.Contains(err.Error(), "3 approval requests of ann are already waiting") || !strings.Contains(e.Fix, "ken approve deny --all") {
 			t.Fatalf("Ask with three open = %v, want a denial that names approval.pending and how to clear it", err)
 		}
 	}
@@ -490,7 +490,7 @@ func TestDenial(t *testing.T) {
 	settle(t, d, second.ID, no(approval.Session))
 	other := callOf(`{"n":2}`)
 	other.CapabilityHash = "h2" // a new text does not get around it
-	if got := ask(t, d, about(other)); got.ID != second.ID || !strings.Contains(got.Err().Error(), "not to be asked again") {
+	if got := ask(t, d, about(other)); got.ID != second.ID || !strings.Contains(got.Err().Error(), "for the rest of this session") {
 		t.Errorf("after \"do not ask again\" = %s %s", got.ID, got.State)
 	}
 	other.Session = "s2"

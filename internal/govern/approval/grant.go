@@ -287,7 +287,7 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
 	return d.end(ctx, id, func(g *Grant, now time.Time, last latest) (*Ending, error) {
 		if g.over(now, last) {
-			return nil, fmt.Errorf("%w: its time ended at %s", ErrEnded, stamp(g.Until))
+			return nil, fmt.Errorf("%w: it expired at %s", ErrEnded, stamp(g.Until))
 		}
 		if g.Scope != Once {
 			return nil, nil
@@ -315,11 +315,11 @@ func (d *Desk) Revoke(ctx context.Context, id string, by capability.Principal, w
 	case by.Tenant != t.Question.Call.Principal.Tenant:
 		return noGrant(id)
 	case !d.MaySettle(by, &t):
-		return refuse(capability.Denied, ErrNotYours, "let the person who was asked revoke it, or a person with a role of approval.approvers")
+		return refuse(capability.Denied, ErrNotYours, "only the person who was asked, or a person with a role in approval.approvers, can revoke it")
 	case t.State == Denied && t.Answer.Scope == Session:
 		return d.unquiet(ctx, &t)
 	case t.Grant == "":
-		return refuse(capability.Invalid, fmt.Errorf("ticket %s is %s: there is nothing to take back", t.ID, t.State), "see ken approve list")
+		return refuse(capability.Invalid, fmt.Errorf("ticket %s is %s: it has no grant to revoke", t.ID, t.State), "see ken approve list")
 	}
 	_, err = d.end(ctx, t.Grant, func(*Grant, time.Time, latest) (*Ending, error) {
 		return &Ending{How: howRevoked, By: by.ID, Why: why}, nil
@@ -351,7 +351,7 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 		return Grant{}, &capability.Error{Kind: kind, Op: "use grant", Target: fmt.Sprintf("%.128s", id), Err: err, Fix: "make the call again to ask again"}
 	}
 	if !ok {
-		return fail(capability.Invalid, errors.New("invalid id of a grant"))
+		return fail(capability.Invalid, errors.New("invalid grant id"))
 	}
 	key := grantKey(subject, ticket)
 	for {
@@ -435,7 +435,7 @@ func (d *Desk) whyGone(ctx context.Context, ticket string) error {
 	case err != nil:
 		return errors.Join(ErrEnded, err)
 	case e == nil:
-		return fmt.Errorf("%w: there is none with this id, or its time is long over", ErrEnded)
+		return fmt.Errorf("%w: no grant has this id, or it expired long ago", ErrEnded)
 	}
 	text := e.How + " at " + stamp(e.At)
 	if e.By != "" {
@@ -487,7 +487,7 @@ func (d *Desk) void(ctx context.Context, b *store.Batch, q *Question, subject st
 func (g *Grant) voided(q *Question) string {
 	when := fmt.Sprintf("since %s approved it (%s) at %s", g.By, g.Scope, stamp(g.At))
 	if hash := q.Call.CapabilityHash; g.Hash != hash {
-		return fmt.Sprintf("%s has changed %s: its hash is %.12s and was %.12s", q.Call.Target, when, hash, g.Hash)
+		return fmt.Sprintf("%s has changed %s: the hash is %.12s, it was %.12s", q.Call.Target, when, hash, g.Hash)
 	}
 	f := policy.ChangedFile(g.Files, q.Files)
 	if f == nil {
@@ -495,13 +495,13 @@ func (g *Grant) voided(q *Question) string {
 	}
 	was := g.Files[slices.IndexFunc(g.Files, func(a policy.File) bool { return a.Name == f.Name })]
 	if was.Path != f.Path {
-		return fmt.Sprintf("the program %s is now %s and was %s %s", f.Name, f.Path, was.Path, when)
+		return fmt.Sprintf("the program %s is now %s; it was %s %s", f.Name, f.Path, was.Path, when)
 	}
 	kind := "program"
 	if f.Name == f.Path {
 		kind = "file"
 	}
-	return fmt.Sprintf("the %s %s has changed %s: its SHA-256 is %.12s and was %.12s", kind, f.Path, when, f.SHA256, was.SHA256)
+	return fmt.Sprintf("the %s %s has changed %s: the SHA-256 is %.12s, it was %.12s", kind, f.Path, when, f.SHA256, was.SHA256)
 }
 
 // mostVoid is how many grants one question ends; those beyond hold for no

@@ -35,7 +35,7 @@ func (t Ticket) Lines() []Line {
 		add("runs", fmt.Sprintf("%s (SHA-256 %.12s…)", f.Path, f.SHA256))
 	}
 	if q.Unknown != "" {
-		add("also runs", "files that Ken cannot determine, whose content is not covered: "+q.Unknown)
+		add("also runs", "files whose content the approval does not cover, because Ken cannot determine them: "+q.Unknown)
 	}
 	add("capability", string(c.Target))
 	add("action", c.Action)

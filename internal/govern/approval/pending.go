@@ -56,12 +56,12 @@ func (d *Desk) checkRoom(ctx context.Context, call *capability.Call, size int) e
 	if waiting < most && bytes <= mostPendingBytes {
 		return nil
 	}
-	why := fmt.Errorf("%d approval requests of %s wait for an answer already", waiting, call.Principal.ID)
+	why := fmt.Errorf("%d approval requests of %s are already waiting for an answer", waiting, call.Principal.ID)
 	if waiting < most {
-		why = fmt.Errorf("%w, and they and this one are larger than %d MiB", why, mostPendingBytes>>20)
+		why = fmt.Errorf("%w, and together with this one they are larger than %d MiB", why, mostPendingBytes>>20)
 	}
 	return &capability.Error{
 		Kind: capability.Denied, Op: "request approval of", Target: string(call.Target), Rule: "approval.pending", Err: why,
-		Fix: "answer them (ken approve list), or deny all of them (ken approve deny --all)",
+		Fix: "answer the waiting requests (ken approve list), or deny all of them (ken approve deny --all)",
 	}
 }

@@ -140,9 +140,9 @@ func (t Ticket) Err() error {
 	case Denied:
 		e.Kind, e.Op = capability.Denied, "call"
 		e.Err = fmt.Errorf("%s denied request %s at %s", t.Answer.By.ID, t.ID, stamp(t.Answer.At))
-		e.Fix = "do without it, or ask for something else"
+		e.Fix = "continue without this call, or make a different one"
 		if t.Answer.Scope == Session {
-			e.Err = fmt.Errorf("%w, and not to be asked again in this session", e.Err)
+			e.Err = fmt.Errorf("%w, for the rest of this session", e.Err)
 		}
 		if t.Answer.Note != "" {
 			e.Err = fmt.Errorf("%w: %s", e.Err, t.Answer.Note)
@@ -151,7 +151,7 @@ func (t Ticket) Err() error {
 		e.Err = fmt.Errorf("approval request %s expired at %s without an answer; this does not count as a denial", t.ID, stamp(t.Expires))
 		e.Fix = "make the call again to ask again"
 	case Pending:
-		e.Err = fmt.Errorf("approval request %s waits for an answer until %s", t.ID, stamp(t.Expires))
+		e.Err = fmt.Errorf("approval request %s is waiting for an answer until %s", t.ID, stamp(t.Expires))
 		e.Fix = "ken approve grant " + t.ID + ", or deny; then make the same call again"
 	default:
 		e.Kind, e.Err = capability.Internal, errors.New("the ticket has no state")

@@ -59,9 +59,9 @@ func encodeTicket(t *Ticket) ([]byte, error) {
 	}
 	if len(data) > limit {
 		return nil, &capability.Error{
-			Kind: capability.Invalid, Op: "keep question about", Target: string(t.Question.Call.Target),
-			Err: fmt.Errorf("%w: it would take %d bytes, the limit is %d, and a question is never cut", ErrTooLarge, len(data), limit),
-			Fix: "hand large arguments over in a file",
+			Kind: capability.Invalid, Op: "store approval request for", Target: string(t.Question.Call.Target),
+			Err: fmt.Errorf("%w: %d bytes, the limit is %d, and Ken never truncates a request", ErrTooLarge, len(data), limit),
+			Fix: "pass large arguments in a file",
 		}
 	}
 	return data, nil
@@ -88,7 +88,7 @@ func strict(item store.Item, into any) error {
 	if err := item.Decode(formatVersion, into); err != nil {
 		return &capability.Error{
 			Kind: capability.Internal, Op: "read", Target: item.Key, Err: err,
-			Fix: "use the newest Ken that wrote to this store, or take the answer back and ask again",
+			Fix: "use the newest Ken version that wrote to this store, or revoke the answer and ask again",
 		}
 	}
 	return nil

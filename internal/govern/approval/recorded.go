@@ -25,7 +25,7 @@ func (d *Desk) SettleRecorded(ctx context.Context, log *audit.Log, id string, a 
 		return err
 	})
 	if err != nil && recorded {
-		rec.Metadata.Notes["void"] = "the answer did not hold: " + err.Error()
+		rec.Metadata.Notes["void"] = "the answer was not valid: " + err.Error()
 		_, failed := log.Append(context.WithoutCancel(ctx), rec)
 		err = errors.Join(err, failed)
 	}

@@ -57,14 +57,14 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 	switch {
 	case !d.MaySettle(a.By, &t):
 		t = Ticket{}
-		return refuse(capability.Denied, ErrNotYours, "let the person who is asked answer, or a person with a role of approval.approvers")
+		return refuse(capability.Denied, ErrNotYours, "only the person who was asked, or a person with a role in approval.approvers, can answer")
 	case t.State == Expired:
 		return refuse(capability.Conflict, fmt.Errorf("%w at %s", ErrExpired, stamp(t.Expires)), "make the call again to ask again")
 	case t.State != Pending:
-		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list --all; ken approve revoke takes a grant back")
+		return refuse(capability.Conflict, fmt.Errorf("%w: %s by %s at %s", ErrSettled, t.State, t.Answer.By.ID, stamp(t.Answer.At)), "see ken approve list --all; revoke a grant with ken approve revoke")
 	}
 	if err := a.check(&t.Question, now); err != nil {
-		return refuse(capability.Invalid, err, "see ken approve list for the answers that count")
+		return refuse(capability.Invalid, err, "see ken approve list for the valid answers")
 	}
 	a.At, a.Until, a.With = now, a.Until.UTC().Truncate(time.Microsecond), ""
 	a.By.Roles, a.Covers = nil, a.covers()

@@ -66,7 +66,7 @@ func (a Archive) savedHeads(ctx context.Context) ([][]byte, error) {
 func (a Archive) Verify(ctx context.Context, elsewhere ...[]byte) (Report, error) {
 	heads, err := a.savedHeads(ctx)
 	if err != nil {
-		return Report{}, fmt.Errorf("verify the audit log: the head in the store cannot be read: %w", err)
+		return Report{}, fmt.Errorf("verify the audit log: read the checkpoint in the store: %w", err)
 	}
 	elsewhere = append(elsewhere, heads...)
 	key, err := a.publicKey()
@@ -82,7 +82,7 @@ func (a Archive) Verify(ctx context.Context, elsewhere ...[]byte) (Report, error
 		}
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("verify the audit log: the public key is missing: %w; put back the file that was beside the audit key", err)
+		return Report{}, fmt.Errorf("verify the audit log: the public key is missing: %w; restore the .pub file that belongs to the audit key", err)
 	}
 	return Verify(a.Dir, a.CheckpointDir, key, elsewhere...)
 }

@@ -58,7 +58,7 @@ func parseHead(msg []byte, known note.Verifiers) (head, error) {
 	}
 	for _, sig := range n.Sigs { // one spelling only: base64 has spare bits
 		if raw, err := base64.StdEncoding.DecodeString(sig.Base64); err != nil || base64.StdEncoding.EncodeToString(raw) != sig.Base64 {
-			return head{}, errors.New("signed, but the signature is spelled another way")
+			return head{}, errors.New("signed, but the signature is not in its canonical form")
 		}
 	}
 	var h head
@@ -81,7 +81,7 @@ func parseHead(msg []byte, known note.Verifiers) (head, error) {
 	}
 	h.closed = state == "closed"
 	if h.text() != n.Text { // one spelling only
-		return head{}, errors.New("signed, but not in the form of an audit checkpoint")
+		return head{}, errors.New("signed, but not formatted as an audit checkpoint")
 	}
 	return h, nil
 }
@@ -215,13 +215,13 @@ func readSomeHeads(dir, chain string, known note.Verifiers, limit int) (heads, e
 			hs.newest, hs.note = &s.head, s.note
 		default:
 			if n := len(hs.history); n > 0 && hs.history[n-1].size > s.head.size {
-				first = cmpOr(first, fmt.Errorf("slot %d: %d records signed after %d", i, s.head.size, hs.history[n-1].size))
+				first = cmpOr(first, fmt.Errorf("slot %d: signs %d records, but an earlier checkpoint signs %d", i, s.head.size, hs.history[n-1].size))
 			}
 			hs.history = append(hs.history, s.head)
 		}
 	}
 	if n := len(hs.history); n > 0 && hs.newest != nil && hs.newest.size < hs.history[n-1].size {
-		first = cmpOr(first, fmt.Errorf("the newest head signs %d records, an older one %d: it was put back", hs.newest.size, hs.history[n-1].size))
+		first = cmpOr(first, fmt.Errorf("the newest checkpoint signs %d records, an older one %d: an old checkpoint was restored", hs.newest.size, hs.history[n-1].size))
 	}
 	return hs, cmpOr(err, first)
 }

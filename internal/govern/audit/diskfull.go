@@ -38,9 +38,9 @@ func (g *gap) record() Record {
 // reached the disk is not known then, and nothing is touched again.
 func (l *Log) fail(op, path string, err error) error {
 	room := noRoom(err)
-	fix := "nothing runs until it can be recorded: fix the disk, then start the program again"
+	fix := "no call runs until it can be recorded: fix the disk, then restart the program"
 	if room {
-		fix = "nothing runs until it can be recorded: free space on its disk; the next call tries again by itself"
+		fix = "no call runs until it can be recorded: free space on the disk; the next call tries again"
 	}
 	if of, ok := err.(*fs.PathError); ok && of.Path == path {
 		err = of.Err // the path is said already

@@ -264,7 +264,7 @@ func TestOpenWithoutRoom(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("Open() = %v, want ENOSPC", err)
 	}
-	for _, once := range []string{cfg.Dir, "no space left", "nothing runs until it can be recorded"} {
+	for _, once := range []string{cfg.Dir, "no space left", "no call runs until it can be recorded"} {
 		if n := strings.Count(err.Error(), once); n != 1 {
 			t.Errorf("Open() = %v, which says %q %d times, want once", err, once, n)
 		}

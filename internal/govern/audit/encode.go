@@ -241,7 +241,7 @@ func decode(line []byte) (Record, error) {
 		return Record{}, err
 	}
 	if r.Timestamp.IsZero() || r.Event == "" {
-		return Record{}, fmt.Errorf("not an audit record: no timestamp or no event")
+		return Record{}, fmt.Errorf("not an audit record: missing timestamp or event")
 	}
 	return r, nil
 }

@@ -37,7 +37,7 @@ type Key struct {
 // NewKey makes a Key of an Ed25519 private key.
 func NewKey(private ed25519.PrivateKey) (Key, error) {
 	if len(private) != ed25519.PrivateKeySize {
-		return Key{}, fmt.Errorf("audit key: %d bytes, want %d: an Ed25519 private key", len(private), ed25519.PrivateKeySize)
+		return Key{}, fmt.Errorf("audit key: %d bytes; an Ed25519 private key has %d", len(private), ed25519.PrivateKeySize)
 	}
 	public, err := note.NewEd25519VerifierKey(keyName, private.Public().(ed25519.PublicKey))
 	if err != nil {
@@ -99,12 +99,12 @@ func LoadKey(path string) (Key, error) {
 		return Key{}, fmt.Errorf("read audit key: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return Key{}, fmt.Errorf("audit key %s: mode %v lets others read it; chmod 600 it, or move it away to get a new one", path, info.Mode().Perm())
+		return Key{}, fmt.Errorf("audit key %s: other users can read it (mode %v); run chmod 600 on it, or move it away to get a new key", path, info.Mode().Perm())
 	}
 	line := strings.TrimSpace(string(secret))
 	private, err := seedOf(line)
 	if err != nil {
-		return Key{}, fmt.Errorf("audit key %s: %w; move it away to get a new one, and keep its .pub to verify older chains", path, err)
+		return Key{}, fmt.Errorf("audit key %s: %w; move it away to get a new key, and keep its .pub file to verify older records", path, err)
 	}
 	key, err := NewKey(private)
 	if err != nil {
@@ -153,12 +153,12 @@ func verifiers(public string) (note.Verifiers, error) {
 		}
 		v, err := note.NewVerifier(line)
 		if err != nil {
-			return nil, fmt.Errorf("audit public key %q: %w; it is the text in the key's .pub file", line, err)
+			return nil, fmt.Errorf("audit public key %q: %w; use the text in the key's .pub file", line, err)
 		}
 		list = append(list, v)
 	}
 	if len(list) == 0 {
-		return nil, errors.New("audit public key: none given; it is the text in the key's .pub file")
+		return nil, errors.New("audit public key: missing; use the text in the key's .pub file")
 	}
 	return note.VerifierList(list...), nil
 }

@@ -124,10 +124,10 @@ func Open(cfg Config) (*Log, error) {
 		return nil, errors.New("open audit log: Dir and CheckpointDir are required")
 	}
 	if filepath.Clean(cfg.Dir) == filepath.Clean(cfg.CheckpointDir) {
-		return nil, fmt.Errorf("open audit log: checkpoints must be kept apart from the chains in %s", cfg.Dir)
+		return nil, fmt.Errorf("open audit log: the checkpoints must not be in the same folder as the chains, %s", cfg.Dir)
 	}
 	if cfg.Key.signer == nil {
-		return nil, errors.New("open audit log: no key; make one with LoadKey")
+		return nil, errors.New("open audit log: missing key; create one with LoadKey")
 	}
 	if cfg.now == nil {
 		cfg.now = time.Now
@@ -247,9 +247,9 @@ func (l *Log) Append(ctx context.Context, records ...Record) (ID, error) {
 	for i := range records {
 		switch r := &records[i]; {
 		case r.Event == "":
-			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit log", Err: errors.New("a record without an event")}
+			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit log", Err: errors.New("the record has no event")}
 		case r.Event == Opened || r.Event == Retired || r.Event == Resumed || r.Chain != nil:
-			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("only the log itself writes records about chains")}
+			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("records about chains are written only by the log itself")}
 		}
 	}
 	return l.append(ctx, records)
@@ -281,7 +281,7 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 		select {
 		case <-b.done: // both are true: then it is recorded
 		default:
-			return "", fmt.Errorf("record in the audit log: %w; whether it was recorded is not known", context.Cause(ctx))
+			return "", fmt.Errorf("record in the audit log: %w; the record may or may not have been written", context.Cause(ctx))
 		}
 	}
 	if b.err != nil {
@@ -305,7 +305,7 @@ func (l *Log) prepare(r Record) (item, error) {
 	r.Level = orDefault(r.Level, r.Event.Level())
 	r.Logger = orDefault(r.Logger, l.cfg.Logger)
 	if n := len(r.Metadata.Notes); n > maxNotes {
-		return item{}, fmt.Errorf("record %s: %d notes, want at most %d", r.Event, n, maxNotes)
+		return item{}, fmt.Errorf("record %s: %d notes, the limit is %d", r.Event, n, maxNotes)
 	}
 	if err := r.clean(l.cfg.Redactor); err != nil {
 		return item{}, fmt.Errorf("record %s: %w", r.Event, err)
@@ -316,7 +316,7 @@ func (l *Log) prepare(r Record) (item, error) {
 	*buf = e.b
 	it := item{body: e.b[len(timestampHole):], pooled: buf}
 	if len(it.body) > maxLine-4096 {
-		return item{}, fmt.Errorf("record %s: %d bytes, want at most %d", r.Event, len(it.body), maxLine-4096)
+		return item{}, fmt.Errorf("record %s: %d bytes, the limit is %d", r.Event, len(it.body), maxLine-4096)
 	}
 	if l.views.on() {
 		it.view = makeViewLine(&r)

@@ -80,7 +80,7 @@ func (c Cursor) mark() (mark, error) {
 	seq, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || len(at) != len(timeLayout) || !chainForm().MatchString(chain) {
 		return mark{}, &capability.Error{
-			Kind: capability.Invalid, Op: "read audit log", Err: errors.New("invalid cursor"), Fix: "take the cursor of the page before, or none",
+			Kind: capability.Invalid, Op: "read audit log", Err: errors.New("invalid cursor"), Fix: "use the cursor of the previous page, or none",
 		}
 	}
 	return mark{at, chain, seq}, nil

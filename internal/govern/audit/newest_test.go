@@ -188,7 +188,7 @@ func TestNewestBadLines(t *testing.T) {
 	mustWrite(t, segments[0], []byte(lines[0]+"not a record\n"+lines[1]+strings.Repeat("x", 3*maxLine)+"\n"+lines[2]+`{"half":`))
 	for _, limit := range []int{1, 10} {
 		got, problems := pages(t, t.Context(), cfg.Dir, Search{Chains: true}, limit)
-		if len(got) != 3 || len(problems) != 2 || !strings.Contains(problems[0].Error(), "more than") || !strings.Contains(problems[1].Error(), fmt.Sprint("byte ", len(lines[0]))) {
+		if len(got) != 3 || len(problems) != 2 || !strings.Contains(problems[0].Error(), "longer than") || !strings.Contains(problems[1].Error(), fmt.Sprint("byte ", len(lines[0]))) {
 			t.Errorf("limit %d: %d records and problems %v; want 3, and both places", limit, len(got), problems)
 		}
 	}

@@ -76,7 +76,7 @@ func (r Record) AsLost(chain string) Record {
 		Status: Lost, Event: Unknown, Success: new(false), EffectID: r.EffectID, Tenant: r.Tenant, Agent: r.Agent, Target: r.Target,
 		CapabilityHash: r.CapabilityHash, Origin: r.Origin, Intent: r.Intent, Mode: r.Mode, Decision: r.Decision, Rule: r.Rule,
 		CommandLine: r.CommandLine, ArgsDigest: r.ArgsDigest,
-		Error: new("the process ended while the call ran; whether it had its effect is not known"),
+		Error: new("the process ended during the call; the call may or may not have taken effect"),
 	}
 	out.Metadata.Notes = map[string]string{"chain": chain, "began": began}
 	return out

@@ -149,7 +149,7 @@ func TestAsLost(t *testing.T) {
 	if r.EffectID != "a" || r.Target != "tool:write" || r.UserID != "ann" || r.SessionID != "s1" || r.Event != Unknown || r.Status != Lost {
 		t.Errorf("AsLost = %+v", r)
 	}
-	if r.Success == nil || *r.Success || r.Error == nil || !strings.Contains(*r.Error, "not known") || r.Metadata.Notes["chain"] != "chain-1" {
+	if r.Success == nil || *r.Success || r.Error == nil || !strings.Contains(*r.Error, "may or may not have taken effect") || r.Metadata.Notes["chain"] != "chain-1" {
 		t.Errorf("AsLost = %+v, want a failure that says why", r)
 	}
 }

@@ -31,7 +31,7 @@ func Prove(dir, checkpointDir, publicKey string, id ID) (Proof, error) {
 	}
 	hs, err := readSomeHeads(checkpointDir, chain, known, 1)
 	if err == nil && hs.newest == nil {
-		err = errors.New("signed head not found")
+		err = errors.New("signed checkpoint not found")
 	}
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove %s: checkpoint: %w; run audit verify", id, err)
@@ -72,16 +72,16 @@ func check(p Proof, known note.Verifiers) error {
 	}
 	h, err := parseHead([]byte(p.Head), known)
 	if err != nil {
-		return fmt.Errorf("proof of %s: head: %w", p.ID, err)
+		return fmt.Errorf("proof of %s: checkpoint: %w", p.ID, err)
 	}
 	if h.chain != chain {
-		return fmt.Errorf("proof of %s: the head is of chain %s", p.ID, h.chain)
+		return fmt.Errorf("proof of %s: the checkpoint belongs to chain %s", p.ID, h.chain)
 	}
 	if seq >= h.size {
-		return fmt.Errorf("proof of %s: the head covers %d records", p.ID, h.size)
+		return fmt.Errorf("proof of %s: the checkpoint covers only %d records", p.ID, h.size)
 	}
 	if err := tlog.CheckRecord(p.Hashes, h.size, h.root, seq, tlog.RecordHash([]byte(p.Line))); err != nil {
-		return fmt.Errorf("proof of %s: the record is not what was signed: %w", p.ID, err)
+		return fmt.Errorf("proof of %s: the record differs from the signed one: %w", p.ID, err)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (r *rangeReader) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	for seq := range r.size {
 		line, at, err := lines.next()
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil, fmt.Errorf("%s: byte %d: %d records are there, %d were signed", at.file, at.offset, seq, r.size)
+			return nil, fmt.Errorf("%s: byte %d: found %d records, but %d were signed", at.file, at.offset, seq, r.size)
 		}
 		if err != nil {
 			return nil, err

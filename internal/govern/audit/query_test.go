@@ -101,7 +101,7 @@ func TestQueryBadLines(t *testing.T) {
 			n++
 		}
 	}
-	if n != 3 || len(errs) != 2 || !strings.Contains(errs[0], fmt.Sprintf("byte %d", len(data))) || !strings.Contains(errs[1], "more than") {
+	if n != 3 || len(errs) != 2 || !strings.Contains(errs[0], fmt.Sprintf("byte %d", len(data))) || !strings.Contains(errs[1], "longer than") {
 		t.Errorf("%d records and errors %q; want 3 and two errors with places", n, errs)
 	}
 	if got := collect(t, filepath.Join(cfg.Dir, "nowhere"), Filter{}); got != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-var errTooLong = fmt.Errorf("a line of more than %d bytes", maxLine)
+var errTooLong = fmt.Errorf("line longer than %d bytes", maxLine)
 
 // A lineReader gives the lines of a segment with their places.
 type lineReader struct {

@@ -114,10 +114,10 @@ func Verify(dir, checkpointDir, publicKey string, elsewhere ...[]byte) (Report, 
 	for i, msg := range elsewhere {
 		h, err := parseHead(msg, known)
 		if err != nil {
-			return Report{}, fmt.Errorf("audit head %d kept elsewhere: %w", i+1, err)
+			return Report{}, fmt.Errorf("audit checkpoint %d kept elsewhere: %w", i+1, err)
 		}
 		all[h.chain] = true
-		v.claim(h.chain, claim{h.size, h.root, "the head kept elsewhere"})
+		v.claim(h.chain, claim{h.size, h.root, "the checkpoint kept elsewhere"})
 	}
 	for chain := range v.claims {
 		all[chain] = true // remembered, though neither file is left
@@ -234,7 +234,7 @@ func (v *verifier) claimsOn(name string, hs heads) []claim {
 		claims = append(claims, claim{h.size, h.root, "its checkpoint"})
 	}
 	if hs.newest != nil {
-		claims = append(claims, claim{hs.newest.size, hs.newest.root, "its newest signed head"})
+		claims = append(claims, claim{hs.newest.size, hs.newest.root, "the newest signed checkpoint"})
 	}
 	slices.SortStableFunc(claims, func(a, b claim) int { return int(min(1, max(-1, a.size-b.size))) })
 	return claims

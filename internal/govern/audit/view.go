@@ -103,7 +103,7 @@ func (v *views) add(lines []viewLine) {
 	select {
 	case v.queue <- lines:
 	default:
-		v.note(0, int64(len(lines)), errors.New("audit views: writing them is too slow"))
+		v.note(0, int64(len(lines)), errors.New("audit views: cannot write fast enough"))
 	}
 }
 
@@ -184,7 +184,7 @@ func (v *views) write(i int, lines []viewLine) {
 	}
 	if err := v.put(vf, filepath.Join(v.dir, viewNames[i]), buf); err != nil {
 		vf.lost += n
-		v.note(0, n, fmt.Errorf("audit view %s: %w; the chain has the lines, audit query shows them", viewNames[i], err))
+		v.note(0, n, fmt.Errorf("audit view %s: %w; the missing lines are in the chain: see ken audit query", viewNames[i], err))
 		return
 	}
 	vf.lost = 0

@@ -102,9 +102,9 @@ func (w *walk) run() {
 		leaf := tlog.RecordHash(line)
 		switch {
 		case !ok:
-			w.fail(Broken, w.tree.size, at, "not a record as the log writes it")
+			w.fail(Broken, w.tree.size, at, "the line is not an audit record")
 		case seq != w.tree.size:
-			w.fail(Broken, w.tree.size, at, "record %d stands where record %d belongs", seq, w.tree.size)
+			w.fail(Broken, w.tree.size, at, "found record %d, expected record %d", seq, w.tree.size)
 		case link != prev:
 			w.blame(before, lastAt, link, leaf, at)
 		default:
@@ -123,7 +123,7 @@ func (w *walk) run() {
 func (w *walk) blame(before frontier, lastAt place, link, leaf tlog.Hash, at place) {
 	seq := w.tree.size
 	if seq == 0 {
-		w.fail(Broken, 0, at, "does not begin this chain: it was changed, or the file is another chain's")
+		w.fail(Broken, 0, at, "the record is not the start of this chain: it was changed, or the file belongs to another chain")
 		return
 	}
 	vouched := false
@@ -139,10 +139,10 @@ func (w *walk) blame(before frontier, lastAt place, link, leaf tlog.Hash, at pla
 	}
 	if vouched {
 		w.rep.Records--
-		w.fail(Broken, seq-1, lastAt, "was changed: the record after it was written after another text")
+		w.fail(Broken, seq-1, lastAt, "the record was changed: the next record refers to a different text")
 		return
 	}
-	w.fail(Broken, seq, at, "was changed: it does not follow the record before it")
+	w.fail(Broken, seq, at, "the record was changed: it does not refer to the record before it")
 }
 
 // check compares the root with all that is claimed about this size.
@@ -155,7 +155,7 @@ func (w *walk) check(at place) {
 		}
 		if c.root != w.tree.root() {
 			w.rep.Records--
-			w.fail(Broken, c.size-1, at, "was changed, or records %d to %d were rewritten: %s has another root", w.good, c.size-1, c.by)
+			w.fail(Broken, c.size-1, at, "the record was changed, or records %d to %d were rewritten: %s has a different root", w.good, c.size-1, c.by)
 			return
 		}
 		w.good = c.size
@@ -191,7 +191,7 @@ func (w *walk) stop(rest []byte, at place, err error) {
 	case err == io.ErrUnexpectedEOF && w.lines.last():
 		w.rep.Unfinished = int64(len(rest))
 	case err == io.ErrUnexpectedEOF:
-		w.fail(Broken, w.tree.size, at, "has no end, though another file follows")
+		w.fail(Broken, w.tree.size, at, "the last record is incomplete, but another file follows")
 	case err == errTooLong:
 		w.fail(Broken, w.tree.size, at, "%v", err)
 	case missing:
@@ -216,11 +216,11 @@ func (w *walk) conclude(hs heads) {
 	}
 	switch {
 	case !hs.found:
-		w.fail(Unsigned, 0, place{filepath.Join(w.checkpoints, w.rep.Chain+headSuffix), 0}, "its checkpoint file is missing")
+		w.fail(Unsigned, 0, place{filepath.Join(w.checkpoints, w.rep.Chain+headSuffix), 0}, "the checkpoint file is missing")
 	case hs.newest == nil && n > 1:
-		w.fail(Unsigned, 0, place{filepath.Join(w.checkpoints, w.rep.Chain+headSuffix), 0}, "its checkpoint file is empty")
+		w.fail(Unsigned, 0, place{filepath.Join(w.checkpoints, w.rep.Chain+headSuffix), 0}, "the checkpoint file is empty")
 	case hs.newest != nil && hs.newest.closed && (n > hs.newest.size || w.rep.Unfinished > 0):
-		w.fail(Broken, hs.newest.size, here, "there is something after the closing head")
+		w.fail(Broken, hs.newest.size, here, "the file has data after its closing checkpoint")
 	case hs.newest != nil && hs.newest.closed:
 		w.rep.State = Whole
 	case hs.alive:
@@ -235,7 +235,7 @@ func (w *walk) conclude(hs heads) {
 func (w *walk) short(hs heads, here place, n int64) {
 	most := w.claims[len(w.claims)-1]
 	state := Cut
-	what := fmt.Sprintf("%d records are there, %s covers %d", n, most.by, most.size)
+	what := fmt.Sprintf("found %d records, but %s covers %d", n, most.by, most.size)
 	if hs.newest != nil && hs.newest.segment > len(w.lines.segments) {
 		state = MissingFile
 		here = place{filepath.Join(w.dir, segmentName(w.rep.Chain, len(w.lines.segments)+1)), 0}
@@ -252,9 +252,9 @@ func (w *walk) short(hs heads, here place, n int64) {
 func (w *walk) remark(hs heads, n int64) {
 	signed := int64(0)
 	if hs.newest == nil {
-		w.rep.Notes = append(w.rep.Notes, "its process ended while opening it")
+		w.rep.Notes = append(w.rep.Notes, "the process ended while it opened the chain")
 	} else if signed = hs.newest.size; n > signed {
-		w.rep.Notes = append(w.rep.Notes, fmt.Sprintf("%d records after the newest signed head, never acknowledged", n-signed))
+		w.rep.Notes = append(w.rep.Notes, fmt.Sprintf("%d records after the newest signed checkpoint, never acknowledged", n-signed))
 	}
 	if w.rep.Unfinished > 0 {
 		w.rep.Notes = append(w.rep.Notes, fmt.Sprintf("unfinished last record of %d bytes, never acknowledged", w.rep.Unfinished))

@@ -40,7 +40,7 @@ func (l *Log) create() error {
 	}
 	if err := lockFile(f); err != nil {
 		f.Close()
-		return fmt.Errorf("hold %s: %w", path, err)
+		return fmt.Errorf("lock %s: %w", path, err)
 	}
 	if err := wholefile.SyncFolder(l.cfg.CheckpointDir); err != nil {
 		f.Close()

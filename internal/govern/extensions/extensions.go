@@ -239,7 +239,7 @@ func (s Switches) Off(c *capability.Capability) (why, fix string) {
 	}
 	panel, err := s.set.panel.Get()
 	if err != nil {
-		return "unknown whether its extension was reviewed: " + err.Error(), "see ken doctor"
+		return "cannot read whether its extension was reviewed: " + err.Error(), "see ken doctor"
 	}
 	return panel.Off(c)
 }

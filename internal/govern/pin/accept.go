@@ -76,14 +76,14 @@ func (d *Desk) acceptShown(ctx context.Context, c *change, shown map[string]stri
 }
 
 func conflict(server, tool string, waits bool) error {
-	cause := errors.New("not waiting for a review")
+	cause := errors.New("no review is pending")
 	if waits {
-		cause = errors.New("changed since it was shown")
+		cause = errors.New("the server changed after it was shown")
 	}
 	name := "mcp:" + ServerName(server)
 	return &capability.Error{
 		Kind: capability.Conflict, Op: "accept tool", Target: name + "/" + untrusted.Line(tool, 0), Err: cause,
-		Fix: "look at it again: ken extension review " + argument(name),
+		Fix: "review it again: ken extension review " + argument(name),
 	}
 }
 
@@ -182,9 +182,9 @@ func (d *Desk) mayReview(verb, server string, by capability.Principal) error {
 	}
 	switch {
 	case by.ID == "":
-		return refuse(errors.New("missing principal"), "say who you are")
+		return refuse(errors.New("missing principal"), "identify the caller")
 	case len(d.conf.Reviewers) > 0 && !slices.ContainsFunc(by.Roles, func(role string) bool { return slices.Contains(d.conf.Reviewers, role) }):
-		return refuse(errors.New("your roles do not let you"), "ask a person with a role of approval.approvers")
+		return refuse(errors.New("none of your roles may do this"), "ask a person with a role in approval.approvers")
 	}
 	return nil
 }

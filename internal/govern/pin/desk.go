@@ -115,7 +115,7 @@ type Desk struct {
 // New returns the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
 	if s == nil {
-		return nil, errors.New("make pin desk: there is no store")
+		return nil, errors.New("open pins: missing store")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -163,7 +163,7 @@ func unavailable(op, server string, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: op + " of", Target: "mcp:" + ServerName(server), Rule: "mcp.pins", Err: err,
-		Fix: "repair the store or the audit log; until then none of its tools is newly accepted",
+		Fix: "repair the store or the audit log; until then Ken accepts no new tools of this server",
 	}
 }
 
@@ -217,7 +217,7 @@ func (d *Desk) wait(ctx context.Context) error {
 
 func (d *Desk) done() { <-d.turn }
 
-var errTries = fmt.Errorf("pins were changed by other processes %d times meanwhile; try again", mostTries)
+var errTries = fmt.Errorf("other processes changed the pins %d times in the meantime; try again", mostTries)
 
 // mostTries bounds how often a change is made again after another process was
 // first. Each time another process's change went through.

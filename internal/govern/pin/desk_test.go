@@ -103,16 +103,16 @@ func TestAcceptIsBound(t *testing.T) {
 	v := check(t, d, "s", two, other)
 	shown["other"] = v["other"].Hash
 
-	wantKind(t, d.Accept(ctx, "s", shown, pia), capability.Conflict, "changed since it was shown", "ken extension review mcp:s")
+	wantKind(t, d.Accept(ctx, "s", shown, pia), capability.Conflict, "changed after it was shown", "ken extension review mcp:s")
 	wantState(t, check(t, d, "s", two, other), "other", pin.Added)
-	wantKind(t, d.Accept(ctx, "s", map[string]string{"none": "x"}, pia), capability.Conflict, "not waiting for a review")
+	wantKind(t, d.Accept(ctx, "s", map[string]string{"none": "x"}, pia), capability.Conflict, "no review is pending")
 	wantKind(t, d.Accept(ctx, "s", shown, capability.Principal{ID: "bob"}), capability.Denied, "approval.approvers")
 	wantKind(t, d.Accept(ctx, "s", shown, capability.Principal{}), capability.Denied, "missing principal")
 	wantKind(t, d.Forget(ctx, "s", capability.Principal{ID: "bob"}), capability.Denied, "approval.approvers")
 
 	shown["read_file"] = v["read_file"].Hash
 	log.err = errors.New("disk full")
-	wantKind(t, d.Accept(ctx, "s", shown, pia), capability.Unavailable, "nothing accepted", "disk full")
+	wantKind(t, d.Accept(ctx, "s", shown, pia), capability.Unavailable, "not accepted", "disk full")
 	wantState(t, check(t, d, "s", two, other), "read_file", pin.Changed)
 	log.err = nil
 	for range 2 { // saying it again changes nothing

@@ -35,10 +35,10 @@ func (d Difference) line(limit int) string {
 		return field + " removed: " + was
 	case was == now:
 		// What differs does not show: blanks, or how it was written.
-		return fmt.Sprintf("%s changed in what does not show: %s was %s", field,
+		return fmt.Sprintf("%s changed in invisible characters: now %s, was %s", field,
 			untrusted.Line(spell(d.Now), limit), untrusted.Line(spell(d.Was), limit))
 	}
-	return fmt.Sprintf("%s changed: %s was %s", field, now, was)
+	return fmt.Sprintf("%s changed: now %s, was %s", field, now, was)
 }
 
 // spell writes out every character that is not seen, also blanks in a row.
@@ -63,15 +63,15 @@ func short(list []Difference) string {
 func differences(pinned bool, old, now []Tool) []Difference {
 	switch {
 	case now == nil:
-		return []Difference{{Field: "it is too large to be kept, so that it cannot be shown"}}
+		return []Difference{{Field: "the definition is too large to keep, so the change cannot be shown"}}
 	case pinned && old == nil:
-		return append([]Difference{{Field: "it is not what was accepted, which is not kept"}}, describe(now)...)
+		return append([]Difference{{Field: "the definition differs from the accepted one, which is not kept"}}, describe(now)...)
 	case !pinned:
 		return describe(now)
 	}
 	var out []Difference
 	if len(old) != len(now) {
-		out = append(out, Difference{"times it is listed", strconv.Itoa(len(old)), strconv.Itoa(len(now))})
+		out = append(out, Difference{"number of times listed", strconv.Itoa(len(old)), strconv.Itoa(len(now))})
 	}
 	for i := range min(len(old), len(now)) {
 		out = append(out, compare(old[i], now[i])...)
@@ -80,7 +80,7 @@ func differences(pinned bool, old, now []Tool) []Difference {
 		out = append(out, describe([]Tool{t})...)
 	}
 	if len(out) == 0 {
-		out = append(out, Difference{Field: "something that no list here shows"})
+		out = append(out, Difference{Field: "a part that is not shown here"})
 	}
 	return out
 }

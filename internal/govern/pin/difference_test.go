@@ -15,13 +15,13 @@ func TestDifferences(t *testing.T) {
 		change func(*pin.Tool)
 		want   string
 	}{
-		{"title", func(t *pin.Tool) { t.Title = "Look" }, "title changed: Look was Read a file"},
+		{"title", func(t *pin.Tool) { t.Title = "Look" }, "title changed: now Look, was Read a file"},
 		{"description", func(t *pin.Tool) { t.Description = "" }, "description removed: Reads a file of the workspace."},
 		{
 			"property added", func(t *pin.Tool) {
 				t.Input = json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"to":{"type":"string"}},"required":["path","to"]}`)
 			},
-			"input.properties.to added: {\"type\":\"string\"}\ninput.required changed: [\"path\",\"to\"] was [\"path\"]",
+			"input.properties.to added: {\"type\":\"string\"}\ninput.required changed: now [\"path\",\"to\"], was [\"path\"]",
 		},
 		{
 			"property removed", func(t *pin.Tool) { t.Output = json.RawMessage(`{"type":"object","properties":{}}`) },
@@ -31,13 +31,13 @@ func TestDifferences(t *testing.T) {
 			"property changed", func(t *pin.Tool) {
 				t.Input = json.RawMessage(`{"type":"object","properties":{"path":{"type":"integer"}},"required":["path"]}`)
 			},
-			`input.properties.path.type changed: "integer" was "string"`,
+			`input.properties.path.type changed: now "integer", was "string"`,
 		},
-		{"annotation", func(t *pin.Tool) { t.Annotations = json.RawMessage(`{"readOnlyHint":false}`) }, "annotations.readOnlyHint changed: false was true"},
+		{"annotation", func(t *pin.Tool) { t.Annotations = json.RawMessage(`{"readOnlyHint":false}`) }, "annotations.readOnlyHint changed: now false, was true"},
 		{"no annotations", func(t *pin.Tool) { t.Annotations = nil }, `annotations removed: {"readOnlyHint":true}`},
 		{"metadata", func(t *pin.Tool) { t.Extra = json.RawMessage(`{"_meta":{"ui":{"resourceUri":"ui://x"}}}`) }, `for clients added: {"_meta":{"ui":{"resourceUri":"ui://x"}}}`},
-		{"a blank", func(t *pin.Tool) { t.Description = "Reads  a file of the workspace." }, `description changed in what does not show: "Reads \x20a file of the workspace." was "Reads a file of the workspace."`},
-		{"escape", func(t *pin.Tool) { t.Title = "\x1b[2JRead a file" }, "title changed: ⟨U+001B⟩[2JRead a file was Read a file"},
+		{"a blank", func(t *pin.Tool) { t.Description = "Reads  a file of the workspace." }, `description changed in invisible characters: now "Reads \x20a file of the workspace.", was "Reads a file of the workspace."`},
+		{"escape", func(t *pin.Tool) { t.Title = "\x1b[2JRead a file" }, "title changed: now ⟨U+001B⟩[2JRead a file, was Read a file"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

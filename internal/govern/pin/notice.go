@@ -70,7 +70,7 @@ func (d *Desk) recorded(ctx context.Context, c *change, action string, by capabi
 	before := r
 	before.Status, before.Success = audit.Running, nil
 	if err := d.conf.Log(ctx, before); err != nil {
-		return nil, fmt.Errorf("nothing accepted, because the audit log could not be written: %w", err)
+		return nil, fmt.Errorf("not accepted, because the audit log could not be written: %w", err)
 	}
 	next, err := d.write(ctx, c)
 	if err != nil {

@@ -27,7 +27,7 @@ type Waiting struct {
 func (d *Desk) Pending(ctx context.Context, server string) ([]Waiting, error) {
 	b, err := d.read(ctx, server)
 	if err != nil {
-		return nil, unavailable("read what waits", server, err)
+		return nil, unavailable("read pending reviews", server, err)
 	}
 	var out []Waiting
 	for _, tool := range slices.Sorted(maps.Keys(b.Waiting)) {
@@ -35,14 +35,14 @@ func (d *Desk) Pending(ctx context.Context, server string) ([]Waiting, error) {
 		one := Waiting{Tool: tool, State: Added, Hash: w.Hash, Since: w.Since}
 		now, err := d.text(ctx, server, w.Hash)
 		if err != nil {
-			return out, unavailable("read what waits", server, err)
+			return out, unavailable("read pending reviews", server, err)
 		}
 		var old []Tool
 		pin := b.Pins[tool]
 		if pin != nil {
 			one.State = Changed
 			if old, err = d.text(ctx, server, pin.Hash); err != nil {
-				return out, unavailable("read what waits", server, err)
+				return out, unavailable("read pending reviews", server, err)
 			}
 		}
 		one.Differences = differences(pin != nil, old, now)
@@ -57,7 +57,7 @@ func (d *Desk) Pending(ctx context.Context, server string) ([]Waiting, error) {
 func (d *Desk) Revision(ctx context.Context, server string) (int64, error) {
 	mark, _, err := d.store.Get(ctx, markKey(server))
 	if err != nil {
-		return 0, unavailable("look at the pins", server, err)
+		return 0, unavailable("read the pins", server, err)
 	}
 	return mark.Version, nil
 }

@@ -88,7 +88,7 @@ func decode(item store.Item, into any) error {
 func damaged(key string, err error) error {
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "read", Target: key, Err: err,
-		Fix: "use the newest Ken that wrote to this store, or disconnect the server and connect it again, which forgets its pins",
+		Fix: "use the newest Ken version that wrote to this store, or disconnect and reconnect the server, which removes its pins",
 	}
 }
 
@@ -107,7 +107,7 @@ func decodeBook(item store.Item) (*book, error) {
 	}
 	for name, w := range b.Waiting {
 		if w == nil || w.Hash == "" {
-			return nil, damaged(item.Key, fmt.Errorf("waiting entry %q is empty", name))
+			return nil, damaged(item.Key, fmt.Errorf("the pending entry %q is empty", name))
 		}
 	}
 	return b, nil

@@ -33,7 +33,7 @@ func (s sum) MarshalText() ([]byte, error) {
 // UnmarshalText reads what MarshalText wrote.
 func (s *sum) UnmarshalText(text []byte) error {
 	if base64.RawStdEncoding.DecodedLen(len(text)) != len(s) {
-		return errors.New("a sum has another length")
+		return errors.New("a checksum has the wrong length")
 	}
 	_, err := base64.RawStdEncoding.Decode(s[:], text)
 	return err

@@ -101,7 +101,7 @@ func (c *compiler) toolRule(ru rule, name string, t Tool, knob string) {
 	ru.id += ".allowedPrefixes"
 	ru.stage, ru.test, ru.unless = stageArguments, q, true
 	ru.text = "This command is not on the list of allowed commands"
-	ru.instead = "Allowed are single commands that begin with " + listed(t.AllowedPrefixes) + ", without ; & | $ ` < > and options that run other programs; of a program that runs code of the project, such as make or npm, only what the list names, as in make test; git covers only what looks at a repository, such as git log, and git push must be listed"
+	ru.instead = "Ken allows single commands that begin with " + listed(t.AllowedPrefixes) + ". They must not contain ; & | $ ` < > or options that run other programs. For a program that runs project code, such as make or npm, list each command, as in make test. git alone covers only commands that read a repository, such as git log; list git push separately"
 	ru.knob = cmp.Or(t.By, fmt.Sprintf("%s tools.%s.allowedPrefixes", knob, name))
 	c.add(ru)
 }
@@ -301,7 +301,7 @@ func (c *compiler) permissions() {
 		c.add(rule{
 			id: "permissions." + name, stage: stagePermission, forbid: true, ask: effect == Ask, scope: Session,
 			when: []ast.Node{required.Or(declared)},
-			text: "The permission " + name + " is not given", knob: "policy.permissions." + name,
+			text: "The permission " + name + " is not granted", knob: "policy.permissions." + name,
 		})
 	}
 }
@@ -323,26 +323,26 @@ func (c *compiler) arguments() {
 	})
 	c.add(rule{
 		id: "arguments.metadata", stage: stageArguments, forbid: true, test: &test{kind: testMetadata},
-		text: "The host hands out this machine's credentials",
+		text: "The host is a metadata service that returns this machine's credentials",
 	})
 	c.add(rule{
 		id: "arguments.knownSecret", stage: stageArguments, forbid: true, test: &test{kind: testSent},
-		text: "The arguments hold a secret that Ken knows and the capability does not declare", knob: "policy.sendSecrets",
+		text: "The arguments contain a secret that the capability does not declare", knob: "policy.sendSecrets",
 	})
 	if profile == Seed {
 		return // the seeds ask nothing
 	}
 	c.add(rule{
 		id: "arguments.unseen", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testUnseen},
-		text: "Not every file that the call can reach was checked for secrets and protected files", knob: "policy.secrets, policy.protect",
+		text: "Ken could not check every file in reach of the call for secrets and protected files", knob: "policy.secrets, policy.protect",
 	})
 	c.add(rule{
 		id: "arguments.protected", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testProtected},
-		text: "The call changes a file that governs an agent or is run by itself", knob: "policy.protect",
+		text: "The call changes a file that controls an agent or runs automatically", knob: "policy.protect",
 	})
 	c.add(rule{
 		id: "arguments.secret", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testSecret},
-		text: "The call reads a file that holds secrets", knob: "policy.secrets",
+		text: "The call reads a file that contains secrets", knob: "policy.secrets",
 	})
 	c.add(rule{
 		id: "arguments.hidden", stage: stageArguments, forbid: true, ask: true, scope: Session, test: &test{kind: testHidden},
@@ -350,7 +350,7 @@ func (c *compiler) arguments() {
 	})
 	c.add(rule{
 		id: "arguments.destructive", stage: stageArguments, forbid: true, ask: true, test: &test{kind: testDestructive},
-		text: "The call destroys what it names", knob: "policy.profile",
+		text: "The call is destructive", knob: "policy.profile",
 	})
 }
 
@@ -385,33 +385,33 @@ func (c *compiler) profile() {
 		})
 	}
 	every := []Class{Read, Write, Edit, Exec, Network}
-	permit("meta", "Asking, finding and finishing run", false, Once, []Class{Meta})
+	permit("meta", "Asking, finding and finishing are allowed", false, Once, []Class{Meta})
 	switch c.r.settings.Profile {
 	case Personal:
-		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
-		permit("read", "Reading runs", false, Once, []Class{Read}, ast.Not(destructive))
+		permit("person", "Calls by a person are allowed", false, Once, every, person, ast.Not(destructive))
+		permit("read", "Reading is allowed", false, Once, []Class{Read}, ast.Not(destructive))
 		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
 		permit("exec", "Starting a process requires approval once per session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
-		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("outbound", "Using the network requires approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("outboundProgram", "Starting a process that uses the network requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
-		permit("destructive", "Destroying something requires approval each time", true, Once, every, destructive)
+		permit("destructive", "Destructive calls require approval each time", true, Once, every, destructive)
 	case Team:
-		permit("person", "What a person calls runs", false, Once, every, person, ast.Not(destructive))
-		permit("read", "Reading through what the user trusts runs", false, Once, []Class{Read}, trusted, ast.Not(destructive))
-		permit("readOther", "Reading through what others brought requires approval once per session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
+		permit("person", "Calls by a person are allowed", false, Once, every, person, ast.Not(destructive))
+		permit("read", "Reading with capabilities that the user trusts is allowed", false, Once, []Class{Read}, trusted, ast.Not(destructive))
+		permit("readOther", "Reading with capabilities from others requires approval once per session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
 		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
 		permit("exec", "Starting a process requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
-		permit("outbound", "Using the network needs approval each time", true, Once, []Class{Network}, ast.Not(person))
-		permit("destructive", "Destroying something needs an operator, and his word each time", true, Once, every, destructive,
+		permit("outbound", "Using the network requires approval each time", true, Once, []Class{Network}, ast.Not(person))
+		permit("destructive", "Destructive calls require an operator and approval each time", true, Once, every, destructive,
 			ast.Principal().In(entity("Role", "operator")))
 	case Seed:
-		permit("all", "What every check lets through runs", false, Once, every)
+		permit("all", "Calls that pass every check are allowed", false, Once, every)
 	default:
-		permit("read", "Reading through what the user trusts runs", false, Once, []Class{Read}, trusted, ast.Not(destructive))
+		permit("read", "Reading with capabilities that the user trusts is allowed", false, Once, []Class{Read}, trusted, ast.Not(destructive))
 		of, bits := within(Write, Edit, Exec, Network)
 		c.add(rule{
 			id: name + ".consent", stage: stageConsent, forbid: true, ask: true, classes: bits, when: []ast.Node{of},
-			text: "What is not reading requires approval each time, even where a rule allows it", knob: "policy.profile",
+			text: "Calls that do more than read require approval each time, even if a rule allows them", knob: "policy.profile",
 		})
 	}
 }

@@ -38,13 +38,13 @@ func parseFault(name string, err error) error {
 	case strings.HasPrefix(text, "expected ident"):
 		text = "a name is missing near " + token
 	case strings.HasPrefix(text, "expected string"):
-		text = "a text in quotation marks is missing near " + token
+		text = "a quoted string is missing near " + token
 	case text == "unexpected token":
-		text = "something near " + token + " is not expected"
+		text = "unexpected text near " + token
 	case text == "invalid primary":
 		text = "a value is missing near " + token
 	case text == "literal not terminated":
-		text = "a text is not closed; a quotation mark is missing"
+		text = "a string is not closed: a quotation mark is missing"
 	}
 	return errors.New(name + ":" + m[1] + ": " + text)
 }

@@ -10,7 +10,7 @@ import (
 func TestCedarFaults(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"permit(principal, action, resource)\n", "org.cedar:2:1: ; is missing at the end of the file"},
-		{`permit(principal, action, resource) when { resource.kind == "tool };`, "org.cedar:1:61: a text is not closed; a quotation mark is missing"},
+		{`permit(principal, action, resource) when { resource.kind == "tool };`, "org.cedar:1:61: a string is not closed: a quotation mark is missing"},
 		{"permitt(principal, action, resource);", "org.cedar:1:8: a policy begins with permit or forbid, not with permitt"},
 		{"permit(principal action, resource);", "org.cedar:1:24: , is missing before action"},
 		{"permit(principal, action, resource) when { resource. };", `a name is missing near ";"`},

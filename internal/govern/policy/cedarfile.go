@@ -44,11 +44,11 @@ action call appliesTo { principal: User, resource: Capability, context: {
 // and does not mention trust covers only the user's own; see [reaching].
 func (c *compiler) cedarFile(f CedarFile) {
 	if f.Text == nil {
-		c.fault("read cedar file %s: its text was not read", f.Name)
+		c.fault("read cedar file %s: the text was not loaded", f.Name)
 		return
 	}
 	if at := norm.NFC.QuickSpan(f.Text); !norm.NFC.IsNormal(f.Text) {
-		c.fault("read cedar file %s: line %d is not in Unicode normalization form C, in which ids are compared; save the file in that form, and write \\u{…} for a path that needs another",
+		c.fault("read cedar file %s: line %d is not in Unicode normalization form C (NFC), in which Ken compares ids; save the file as NFC, and write \\u{…} for a path that needs another form",
 			f.Name, 1+bytes.Count(f.Text[:at], []byte("\n")))
 		return
 	}
@@ -112,11 +112,11 @@ func (ru *rule) annotations(p *cedar.Policy) error {
 		case "ask":
 			i := indexOf(scopeNames[:], v)
 			if i < 0 {
-				return fmt.Errorf("@ask(%q) is not known; write @ask(\"once\") or @ask(\"session\")", v)
+				return fmt.Errorf("unknown value @ask(%q); write @ask(\"once\") or @ask(\"session\")", v)
 			}
 			ru.ask, ru.scope = true, Scope(i)
 		default:
-			return fmt.Errorf("the annotation @%s is not known; known are @id, @reason, @instead, @ask", key)
+			return fmt.Errorf("unknown annotation @%s; known annotations: @id, @reason, @instead, @ask", key)
 		}
 	}
 	return nil

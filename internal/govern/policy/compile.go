@@ -301,7 +301,7 @@ func (c *compiler) rule(in *Rule) {
 	}
 	for _, m := range in.Modes {
 		if _, ok := c.r.settings.Modes[m]; !ok {
-			c.fault("%s: rule %s: there is no mode %q; define it below modes", in.Where, in.ID, m)
+			c.fault("%s: rule %s: unknown mode %q; define it below modes", in.Where, in.ID, m)
 		}
 	}
 	ru := rule{
@@ -315,7 +315,7 @@ func (c *compiler) rule(in *Rule) {
 		ru.stage = stageArguments
 	}
 	if ru.text == "" {
-		ru.text = map[Effect]string{Deny: "A rule forbids this call", Ask: "A rule wants a person to agree first", Allow: "A rule allows this call"}[in.Effect]
+		ru.text = map[Effect]string{Deny: "A rule forbids this call", Ask: "A rule requires approval", Allow: "A rule allows this call"}[in.Effect]
 	}
 	ru.only = *in
 	ru.when, ru.names, ru.classes = c.selectors(in)

@@ -13,7 +13,7 @@ import (
 // request returns the same decision. Nil rules refuse.
 func (r *Rules) Decide(q *Request) Decision {
 	if r == nil {
-		return refuse(stageExists, "no-rules", "There are no rules, so nothing is allowed", "Fix the configuration; ken doctor says where", "policy")
+		return refuse(stageExists, "no-rules", "No rules are loaded, so nothing is allowed", "Fix the configuration; ken doctor shows the problem", "policy")
 	}
 	v := Viewer{Principal: q.Principal, Mode: q.Mode, Origin: q.Origin, Surface: q.Surface}
 	if d, ok := r.sane(&v, &q.Capability); !ok {
@@ -21,7 +21,7 @@ func (r *Rules) Decide(q *Request) Decision {
 	}
 	intent, known := ParseIntent(q.Intent)
 	if !known {
-		d := refuse(stageIntent, "unknown-intent", "There is no intent "+quoted(q.Intent), "", "")
+		d := refuse(stageIntent, "unknown-intent", "Unknown intent "+quoted(q.Intent), "", "")
 		d.Reason.Intents = "one of " + strings.Join(Intents(), ", ")
 		d.Reason.Instead = selectIntent + d.Reason.Intents
 		return d
@@ -55,21 +55,21 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	case v.Principal.ID == "":
 		d = refuse(stageExists, "nobody", "Missing principal", "Call as a known principal", "")
 	case c.ID == "":
-		d = refuse(stageExists, "no-capability", "No capability is named", "Call discover_capabilities to find one", "")
+		d = refuse(stageExists, "no-capability", "The call names no capability", "Call discover_capabilities to find one", "")
 	case c.Disabled != "":
 		d = refuse(stageEnabled, "disabled", c.Disabled, c.Fix, "ken extension enable")
 	case !c.Class.known():
 		d = refuse(stageExists, "unknown-effect", "The effects of this capability are unknown", "", "the executor's effect class")
 	case c.Declared.unknown != "":
-		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), declaredIn)
+		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), declaredIn)
 	case c.Required.unknown != "":
-		d = refuse(stagePermission, "unknown-permission", "There is no permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
+		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
 	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson:
-		d = refuse(stageExists, "unknown-origin", "There is no origin "+quoted(string(v.Origin)), "", "")
+		d = refuse(stageExists, "unknown-origin", "Unknown origin "+quoted(string(v.Origin)), "", "")
 	case v.Surface != "" && indexOf(surfaceNames[:], string(v.Surface)) < 0:
-		d = refuse(stageExists, "unknown-surface", "There is no surface "+quoted(string(v.Surface)), "", "")
+		d = refuse(stageExists, "unknown-surface", "Unknown surface "+quoted(string(v.Surface)), "", "")
 	case v.Mode != "" && !r.hasMode(v.Mode):
-		d = refuse(stageMode, "unknown-mode", "There is no mode "+quoted(v.Mode), "Choose another mode", "policy.modes")
+		d = refuse(stageMode, "unknown-mode", "Unknown mode "+quoted(v.Mode), "Choose another mode", "policy.modes")
 	default:
 		return d, true
 	}
@@ -120,7 +120,7 @@ func (j *judgement) decide() Decision {
 	case j.broken != nil:
 		return j.failed()
 	case permit == nil:
-		return refuse(stageConsent, "default", "Nothing allows this call", "Use another capability", "policy.profile, or a rule that allows it")
+		return refuse(stageConsent, "default", "No rule allows this call", "Use another capability", "policy.profile, or a rule that allows it")
 	case ask == nil:
 		return Decision{Effect: Allow, Reason: permit.reason()}
 	}
@@ -142,7 +142,7 @@ func (j *judgement) decide() Decision {
 	return Decision{Effect: Ask, Reason: why, Needs: Consent{Needed: true, Scope: scope, Rule: ask.id, Why: why.Text}}
 }
 
-const hiddenText = "Git may run a program that the project names"
+const hiddenText = "Git may run a program that the project's settings name"
 
 // runsAnything reports whether a capability runs any program that its arguments
 // name, so that permission for it covers the programs of a project too.

@@ -178,8 +178,8 @@ func TestCedarRefused(t *testing.T) {
 		"\nforbid (principal, action, resource) when { context.pth == \"x\" };":                       "org.cedar:2:1",
 		"forbid (principal, action, resource) when { context.risk == \"x\" };":                        "org.cedar:1:1",
 		"forbid (principal, action == Action::\"cal\", resource);":                                    "org.cedar:1:1",
-		"@aks(\"once\") permit (principal, action, resource);":                                        "annotation @aks is not known",
-		"@ask(\"never\") permit (principal, action, resource);":                                       "@ask(\"never\") is not known",
+		"@aks(\"once\") permit (principal, action, resource);":                                        "unknown annotation @aks",
+		"@ask(\"never\") permit (principal, action, resource);":                                       "unknown value @ask(\"never\")",
 		"@id(\"a\") permit(principal,action,resource); @id(\"a\") permit(principal,action,resource);": "two rules are named a",
 		"\nforbid (principal, action, resource == Capability::\"tool:cre\u0300me\");":                 "line 2 is not in Unicode normalization form C",
 	} {
@@ -257,7 +257,7 @@ func TestClaimsLowerNothing(t *testing.T) {
 	q := ask(of)
 	q.Surface = policy.SurfaceMCP
 	d := r.Decide(q)
-	if d.Effect != policy.Ask || !strings.Contains(d.Needs.Why, "the server claims that this only reads, but its hints are not trusted") {
+	if d.Effect != policy.Ask || !strings.Contains(d.Needs.Why, "the server claims that the call only reads, but its hints are not trusted") {
 		t.Errorf("Decide = %v %+v, want a question that tells the claim", d.Effect, d.Needs)
 	}
 }

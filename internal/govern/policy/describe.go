@@ -16,7 +16,7 @@ type Line struct {
 // heading of what the profile chose.
 func Describe(r *Rules) []Line {
 	if r == nil {
-		return []Line{{Stage: stageNames[stageExists], Effect: "deny", Rule: "no-rules", Text: "There are no rules, so nothing is allowed"}}
+		return []Line{{Stage: stageNames[stageExists], Effect: "deny", Rule: "no-rules", Text: "No rules are loaded, so nothing is allowed"}}
 	}
 	s := &r.settings
 	lines := []Line{

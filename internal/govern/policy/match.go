@@ -38,7 +38,7 @@ func parseGlob(s string) (glob, error) {
 	case strings.Contains(clean, `\`) || strings.ContainsRune(clean, 0):
 		return glob{}, fmt.Errorf("pattern %q: write names with / between them", s)
 	case slices.Contains(strings.Split(clean, "/"), ".."):
-		return glob{}, fmt.Errorf("pattern %q holds ..; write the path it means", s)
+		return glob{}, fmt.Errorf("pattern %q contains ..; write the resulting path", s)
 	}
 	if !strings.Contains(clean, "/") {
 		clean = "**/" + clean
@@ -71,7 +71,7 @@ func clean(p string) (name, trouble string) {
 	case len(p) > longestPath:
 		return "", "A path is too long"
 	case strings.IndexByte(p, 0) >= 0:
-		return "", "A path holds a NUL byte"
+		return "", "A path contains a NUL byte"
 	}
 	if strings.IndexByte(p, '\\') >= 0 {
 		p = strings.ReplaceAll(p, `\`, "/")
@@ -110,7 +110,7 @@ func ParseCommand(s string) ([][]string, error) { return parsePattern(s) }
 
 func parsePattern(s string) (pattern, error) {
 	if strings.ContainsAny(s, "'\"`$;&|<>\n\\") {
-		return nil, fmt.Errorf("command %q: no shell reads it; write plain words, or a list of them", s)
+		return nil, fmt.Errorf("command %q: shell syntax is not allowed; write plain words, or a list of them", s)
 	}
 	var p pattern
 	for w := range strings.FieldsSeq(s) {

@@ -32,7 +32,7 @@ func (r *Rules) sayUnreached(d *Decision, key *planKey, q *Request) {
 	}
 	for _, ru := range r.rules {
 		if ru.only.byID() && (ru.classes == 0 || ru.classes&(1<<key.class) != 0) && ru.only.about(key, q.Principal.Roles) {
-			d.Reason.Text += fmt.Sprintf("; the rule %s allows this id only where it is the user's own, and trust: [%s] in it would allow this one", ru.id, q.Capability.Trust)
+			d.Reason.Text += fmt.Sprintf("; the rule %s allows this id only for the user's own capabilities. To allow this one, add trust: [%s] to the rule", ru.id, q.Capability.Trust)
 			if d.Needs.Needed {
 				d.Needs.Why = d.Reason.Text
 			}

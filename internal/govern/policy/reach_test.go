@@ -46,7 +46,7 @@ permit (principal, action, resource == Capability::"tool:everywhere") when { res
 			if d.Effect != want[i] {
 				t.Errorf("%s of trust %v: Decide = %v by %s, want %v", id, trust, d.Effect, d.Reason.Rule, want[i])
 			}
-			if id == "tool:mark" && trust == capability.TrustWorkspace && !strings.Contains(d.Message(), "the rule mark allows this id only where it is the user's own, and trust: [workspace] in it") {
+			if id == "tool:mark" && trust == capability.TrustWorkspace && !strings.Contains(d.Message(), "the rule mark allows this id only for the user's own capabilities. To allow this one, add trust: [workspace] to the rule") {
 				t.Errorf("the question %q does not name the rule that was meant", d.Message())
 			}
 			q.Grants = []policy.Grant{{ID: "g", Principal: "ann", Capability: id, Session: "s"}}

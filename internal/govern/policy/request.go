@@ -72,7 +72,7 @@ func claimOf(c *capability.Capability) string {
 	if c.Origin.Format == "mcp" {
 		who = "the server"
 	}
-	return who + " claims that this only reads, but " + c.Claims.Doubt
+	return who + " claims that the call only reads, but " + c.Claims.Doubt
 }
 
 func classOf(c *capability.Capability, readOnly bool) (Class, Permissions) {

@@ -38,8 +38,8 @@ func sentReason(why Reason, id capability.ID, names []string) Reason {
 	if len(names) > 1 {
 		what = "secrets " + strings.Join(names, ", ")
 	}
-	why.Text = fmt.Sprintf("The arguments hold the %s, which %s does not declare", what, id)
-	why.Instead = fmt.Sprintf("Leave the value out. A capability is given a secret by name: requiredSecrets: [%s] in its manifest, or ${secret:%s} in the definition of its server", names[0], names[0])
+	why.Text = fmt.Sprintf("The arguments contain the %s, which %s does not declare", what, id)
+	why.Instead = fmt.Sprintf("Remove the value. To give a capability a secret, name the secret: requiredSecrets: [%s] in its manifest, or ${secret:%s} in the definition of its server", names[0], names[0])
 	why.Knob = "policy.sendSecrets"
 	return why
 }

@@ -214,13 +214,13 @@ func (r *Rule) check() (*test, error) {
 	none := len(t.globs)+len(t.argv)+len(t.hosts) == 0
 	switch {
 	case r.ID == "":
-		return nil, errors.New("the rule has no id; name it")
+		return nil, errors.New("the rule has no id; add one")
 	case r.Access != "" && len(t.globs) == 0:
-		return nil, errors.New("access speaks of paths, and the rule has none; add paths")
+		return nil, errors.New("access applies to paths, and the rule has none; add paths")
 	case len(r.Except) > 0 && len(r.Capabilities) == 0:
 		return nil, errors.New("except names exceptions from capabilities, and the rule has none; add capabilities")
 	case r.Destructive && r.Effect != Allow:
-		return nil, errors.New("destructive belongs to effect: allow; remove it")
+		return nil, errors.New("destructive is valid only with effect: allow; remove it")
 	case none && len(r.Match)+len(r.NotMatch) > 0:
 		return nil, errors.New("match and notMatch are examples of paths, argv or hosts, and the rule has none; remove them")
 	}
@@ -240,9 +240,9 @@ func (r *Rule) try(t *test) error {
 		}
 		if got != want {
 			if want {
-				return fmt.Errorf("the example %q should match and does not; fix the rule or the example", example)
+				return fmt.Errorf("the example %q should match but does not; fix the rule or the example", example)
 			}
-			return fmt.Errorf("the example %q should not match and does; fix the rule or the example", example)
+			return fmt.Errorf("the example %q should not match but does; fix the rule or the example", example)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // be indented with tabs.
 func readJSON(data []byte, mostBytes int) (*yamldoc.Map, error) {
 	if len(data) > mostBytes {
-		return nil, &yamldoc.Error{Message: fmt.Sprintf("the file has %d bytes, more than the %d that are read", len(data), mostBytes), Fix: "make it smaller"}
+		return nil, &yamldoc.Error{Message: fmt.Sprintf("the file has %d bytes, the limit is %d", len(data), mostBytes), Fix: "make it smaller"}
 	}
 	d := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	d.dec.UseNumber()
@@ -47,7 +47,7 @@ func (d *jsonReader) line() int {
 func (d *jsonReader) token() (json.Token, error) {
 	tok, err := d.dec.Token()
 	if err != nil {
-		return nil, &yamldoc.Error{Line: d.line(), Message: "this is not JSON: " + err.Error(), Fix: "check quotes, commas and brackets there"}
+		return nil, &yamldoc.Error{Line: d.line(), Message: "invalid JSON: " + err.Error(), Fix: "check quotes, commas and brackets there"}
 	}
 	return tok, nil
 }
@@ -105,7 +105,7 @@ func (d *jsonReader) object(line, depth int) (yamldoc.Value, error) {
 		}
 		f := yamldoc.Field{Key: tok.(string), Line: d.line()} // the decoder allows nothing else here
 		if _, twice := m.Get(f.Key); twice {
-			return yamldoc.Value{}, &yamldoc.Error{Line: f.Line, Message: fmt.Sprintf("key %q is given twice", f.Key), Fix: "keep one of them"}
+			return yamldoc.Value{}, &yamldoc.Error{Line: f.Line, Message: fmt.Sprintf("duplicate key %q", f.Key), Fix: "keep one of them"}
 		}
 		if f.Value, err = d.value(depth + 1); err != nil {
 			return yamldoc.Value{}, err

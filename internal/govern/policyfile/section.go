@@ -137,7 +137,7 @@ func readSendSecrets(r *yamldoc.Reader, s *policy.Settings) {
 		for _, item := range items {
 			id, isText := item.Any.(string)
 			if !isText || !strings.Contains(id, ":") {
-				r.Issue(item.Line, "sendSecrets."+one.Key+" names what is not an id", "write ids of capabilities, as in mcp:github/*; ken catalog list shows them")
+				r.Issue(item.Line, "sendSecrets."+one.Key+" contains an invalid id", "write ids of capabilities, as in mcp:github/*; ken catalog list shows them")
 				continue
 			}
 			s.SendSecrets[one.Key] = append(s.SendSecrets[one.Key], id)
@@ -173,7 +173,7 @@ func readGrade(r *yamldoc.Reader, key string, now int) int {
 		return now
 	}
 	if n < 0 || n > policy.MaxRisk {
-		r.Issue(r.Line(key), fmt.Sprintf("%s is %d", key, n), "write a number from 0 to 100; 100 is never exceeded")
+		r.Issue(r.Line(key), fmt.Sprintf("%s is %d", key, n), "write a number from 0 to 100; no call exceeds 100")
 	}
 	return n
 }

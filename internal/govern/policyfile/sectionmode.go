@@ -64,7 +64,7 @@ func readGroups(r *yamldoc.Reader, f yamldoc.Field, mode *policy.Mode) {
 		}
 		word, isText := name.Any.(string)
 		if !isText || !slices.Contains(policy.GroupWords(), word) || rest == nil && more {
-			r.Issue(item.Line, "a group is not known", "known groups: "+strings.Join(policy.GroupWords(), ", "))
+			r.Issue(item.Line, "unknown group", "known groups: "+strings.Join(policy.GroupWords(), ", "))
 			continue
 		}
 		mode.Groups = append(mode.Groups, policy.Group(word))
@@ -72,7 +72,7 @@ func readGroups(r *yamldoc.Reader, f yamldoc.Field, mode *policy.Mode) {
 			continue
 		}
 		if word != string(policy.GroupEdit) {
-			r.Issue(item.Line, "only the group edit has file patterns", "remove them from "+word)
+			r.Issue(item.Line, "only the group edit can have file patterns", "remove them from "+word)
 		}
 		er := yamldoc.NewReader(rest)
 		if re, ok := er.Field("fileRegex"); ok {
@@ -90,7 +90,7 @@ func readRegexp(r *yamldoc.Reader, f yamldoc.Field) *regexp.Regexp {
 	s, _ := f.Value.Any.(string)
 	re, err := regexp.Compile(s)
 	if err != nil || s == "" {
-		r.Issue(f.Line, fmt.Sprintf("%s is no regular expression: %v", f.Key, err), `write one such as '\.md$'`)
+		r.Issue(f.Line, fmt.Sprintf("%s is not a regular expression: %v", f.Key, err), `write one such as '\.md$'`)
 		return nil
 	}
 	return re

@@ -19,7 +19,7 @@ func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 		word, _ := f.Value.Any.(string)
 		effect := slices.Index(policy.EffectWords(), word)
 		if effect < 0 {
-			r.Issue(f.Line, "rule "+rule.ID+": the effect is not known", "write effect: deny, ask or allow")
+			r.Issue(f.Line, "rule "+rule.ID+": unknown effect", "write effect: deny, ask or allow")
 		}
 		rule.Effect = policy.Effect(max(effect, 0))
 	} else {
@@ -50,7 +50,7 @@ func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 	if f, ok := r.Field("access"); ok {
 		rule.Access, _ = f.Value.Any.(string)
 		if rule.Access != "read" && rule.Access != "write" {
-			r.Issue(f.Line, "rule "+rule.ID+": the access is not known", "write access: read or access: write")
+			r.Issue(f.Line, "rule "+rule.ID+": unknown access", "write access: read or access: write")
 		}
 	}
 	if f, ok := r.Field("argv"); ok {

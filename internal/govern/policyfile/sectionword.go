@@ -42,7 +42,7 @@ func readWords(r *yamldoc.Reader, f yamldoc.Field, names []string) []int {
 		word, _ := item.Any.(string)
 		i := slices.Index(names, word)
 		if i < 0 {
-			r.Issue(item.Line, fmt.Sprintf("%s: %q is not known", f.Key, word), "known: "+strings.Join(names, ", "))
+			r.Issue(item.Line, fmt.Sprintf("%s: unknown value %q", f.Key, word), "known: "+strings.Join(names, ", "))
 			continue
 		}
 		out = append(out, i)
@@ -65,7 +65,7 @@ func readWord[T ~uint8](r *yamldoc.Reader, key string, names []string, now T) T 
 		if near := spelling.Nearest(word, names); near != "" {
 			fix = "did you mean " + near + "?"
 		}
-		r.Issue(f.Line, fmt.Sprintf("%s: %q is not known", key, word), fix)
+		r.Issue(f.Line, fmt.Sprintf("%s: unknown value %q", key, word), fix)
 		return now
 	}
 	return T(i)

@@ -95,7 +95,7 @@ func (r *Redactor) Check(op, target string, texts ...string) error {
 		if names := r.Named(text); len(names) > 0 {
 			return &capability.Error{
 				Kind: capability.Denied, Op: op, Target: target, Rule: "arguments.knownSecret",
-				Err: fmt.Errorf("the request holds the secret %s", names[0]), Fix: "leave the value out",
+				Err: fmt.Errorf("the request contains the secret %s", names[0]), Fix: "remove the value",
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func filled(stamps []wholefile.Stamp) []string {
 func emptied(filled []string, stamps []wholefile.Stamp) error {
 	for _, s := range stamps {
 		if s.Info != nil && s.Info.Size() == 0 && slices.Contains(filled, s.Path) {
-			return &capability.Error{Kind: capability.Invalid, Op: "read", Target: s.Path, Err: errors.New("file is empty, and was not before"), Fix: "write it, or remove it"}
+			return &capability.Error{Kind: capability.Invalid, Op: "read", Target: s.Path, Err: errors.New("the file is empty, but had content before"), Fix: "write the settings again, or remove the file"}
 		}
 	}
 	return nil

@@ -106,9 +106,9 @@ func (l *Loader) Fault(operator bool) string {
 	case err == nil:
 		return ""
 	case operator:
-		return "Ken refuses all calls until this is fixed: " + untrusted.Line(err.Error(), 500)
+		return "Ken denies all calls until this is fixed: " + untrusted.Line(err.Error(), 500)
 	}
-	return "Ken refuses all calls, because its configuration cannot be read. Ask the operator to fix it."
+	return "Ken denies all calls because it cannot read its configuration. Ask the operator to fix it."
 }
 
 // ProfileName returns the name of the profile of the rules in force.
@@ -116,7 +116,7 @@ func (l *Loader) ProfileName() string {
 	if rules, _ := l.Rules(); rules != nil {
 		return rules.Settings().Profile.String()
 	}
-	return "none, because the files of the rules cannot be read"
+	return "none, because the rule files cannot be read"
 }
 
 // Current returns what is in force, as of at most maxAge ago.
@@ -163,8 +163,8 @@ func (l *Loader) Latest() *Snapshot {
 	}
 	s := *l.current.Load()
 	s.Rules, s.Err = nil, &capability.Error{
-		Kind: capability.Unavailable, Op: "read", Target: "the files of settings and rules",
-		Err: errors.New("files keep changing"), Fix: "wait until whatever writes them is done",
+		Kind: capability.Unavailable, Op: "read", Target: "settings and rule files",
+		Err: errors.New("the files keep changing"), Fix: "wait until the program that writes them has finished",
 	}
 	return &s
 }

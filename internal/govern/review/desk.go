@@ -42,7 +42,7 @@ type Desk struct {
 // New returns the desk of a store. The store stays the caller's.
 func New(s *store.Store, c Config) (*Desk, error) {
 	if s == nil {
-		return nil, errors.New("make review desk: there is no store")
+		return nil, errors.New("open reviews: missing store")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -68,9 +68,9 @@ type Shown struct {
 
 var (
 	// ErrChanged: the extension is not what the person was shown.
-	ErrChanged = errors.New("changed since it was shown")
+	ErrChanged = errors.New("the extension changed after it was shown")
 	// ErrSaid: it was switched meanwhile.
-	ErrSaid = errors.New("switched since it was shown")
+	ErrSaid = errors.New("the extension was enabled or disabled after it was shown")
 )
 
 // A Changed is the error of an Enable whose manifest differs from the one that
@@ -104,7 +104,7 @@ func (d *Desk) Enable(ctx context.Context, m *Manifest, shown Shown, w Word) (Sw
 	refuse := func(kind capability.ErrorKind, err error, fix string) (Switch, error) {
 		return Switch{}, &capability.Error{Kind: kind, Op: "enable extension", Target: m.ID, Err: err, Fix: fix}
 	}
-	again := "look at it again: ken extension review " + argument(m.ID)
+	again := "review it again: ken extension review " + argument(m.ID)
 	// The digest decides, so it is taken from the manifest itself.
 	if digest := digestOf(m); digest != m.Digest || shown.Digest != digest {
 		changed := &Changed{Shown: shown.Digest, Now: digest}
@@ -149,20 +149,20 @@ func (d *Desk) Enable(ctx context.Context, m *Manifest, shown Shown, w Word) (Sw
 	}
 	change.Switch, change.Done = next, true
 	if err := d.log(context.WithoutCancel(ctx), change.Record()); err != nil {
-		return next, fmt.Errorf("enable extension %s: it is on, and the record before it says so, but the one after it could not be written: %w", m.ID, err)
+		return next, fmt.Errorf("enable extension %s: enabled, but the second audit record could not be written: %w", m.ID, err)
 	}
 	return next, nil
 }
 
 func said(now Switch) error {
 	if now.Version == 0 {
-		return fmt.Errorf("%w: what was said about it is gone", ErrSaid)
+		return fmt.Errorf("%w: its record was removed", ErrSaid)
 	}
 	word := "off"
 	if now.On {
 		word = "on"
 	}
-	text := fmt.Sprintf("%s: %s switched it %s at %s", ErrSaid, clean(orNone(now.By)), word, now.At.Format(time.RFC3339))
+	text := fmt.Sprintf("%s: %s turned it %s at %s", ErrSaid, clean(orNone(now.By)), word, now.At.Format(time.RFC3339))
 	if now.Why != "" {
 		text += ": " + clean(now.Why)
 	}
@@ -224,7 +224,7 @@ func (d *Desk) disable(ctx context.Context, k Key, w Word) (Switch, error) {
 	if err != nil {
 		return Switch{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "disable extension", Target: k.ID, Err: err,
-			Fix: "it may still be on; fix the store and disable it again",
+			Fix: "the extension may still be enabled; fix the store and disable it again",
 		}
 	}
 	next.Version = version
@@ -251,11 +251,11 @@ func (d *Desk) mayReview(verb, id string, w Word) error {
 	}
 	switch {
 	case w.Origin != capability.ByPerson:
-		return refuse(errors.New("only a person may say so"), "let a person run ken extension "+verb+" "+argument(id))
+		return refuse(errors.New("only a person may do this"), "ask a person to run ken extension "+verb+" "+argument(id))
 	case w.By.ID == "":
-		return refuse(errors.New("missing principal"), "say who you are")
+		return refuse(errors.New("missing principal"), "identify the caller")
 	case len(d.conf.Reviewers) > 0 && !slices.ContainsFunc(w.By.Roles, func(role string) bool { return slices.Contains(d.conf.Reviewers, role) }):
-		return refuse(errors.New("your roles do not let you"), "ask a person with a role of approval.approvers")
+		return refuse(errors.New("none of your roles may do this"), "ask a person with a role in approval.approvers")
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (d *Desk) accepted(ctx context.Context, tenant string, k Key) (*Manifest, e
 		return nil, err
 	}
 	if m.Manifest == nil || m.Manifest.Package == nil {
-		return nil, fmt.Errorf("read %s: there is no manifest in it", item.Key)
+		return nil, fmt.Errorf("read %s: the record has no manifest", item.Key)
 	}
 	return m.Manifest, nil
 }

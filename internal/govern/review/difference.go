@@ -43,7 +43,7 @@ func (d Difference) sentence() string {
 	case d.Text && d.Old == "" && d.New == "":
 		return "text changed: " + field
 	case d.Text:
-		return fmt.Sprintf("text changed: %s %s was %s", field, tick(now), tick(old))
+		return fmt.Sprintf("text changed: %s is now %s, was %s", field, tick(now), tick(old))
 	case d.Field == "version" || d.Field == "trust" || d.Field == "path":
 		return fmt.Sprintf("%s %s → %s", field, orNone(old), orNone(now))
 	case d.Old == "" && d.New == "":
@@ -53,7 +53,7 @@ func (d Difference) sentence() string {
 	case d.New == "":
 		return field + " " + old + " removed"
 	}
-	return fmt.Sprintf("%s %s was %s", field, tick(now), tick(old))
+	return fmt.Sprintf("%s is now %s, was %s", field, tick(now), tick(old))
 }
 
 func tick(s string) string { return "`" + s + "`" }
@@ -100,7 +100,7 @@ func Differences(old, now *Manifest) []Difference {
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, Difference{Field: "something that no list here shows"})
+		out = append(out, Difference{Field: "a part that is not shown here"})
 	}
 	return distinct(out)
 }
@@ -209,7 +209,7 @@ func wordFor(name string) string {
 	case "run.endOfOptions":
 		return "arguments after --"
 	case "run.passthrough":
-		return "any option of the caller's"
+		return "any option from the caller"
 	case "run.programSha256":
 		return "sha256 of the program"
 	}

@@ -106,7 +106,7 @@ func (h *text) walk(v reflect.Value) {
 	default:
 		// A capability is plain data; TestDigestCoversEveryField walks over all
 		// of it.
-		panic("review: no digest of " + v.Type().String())
+		panic("review: cannot hash " + v.Type().String())
 	}
 }
 

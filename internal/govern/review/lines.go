@@ -191,13 +191,13 @@ func recipe(r *capability.Recipe) string {
 		case "MaxOutputSize":
 			facts = append(facts, fmt.Sprintf("at most %d bytes of output", r.MaxOutputSize))
 		case "Env":
-			facts = append(facts, "is given "+strings.Join(r.Env, " and "))
+			facts = append(facts, "receives "+strings.Join(r.Env, " and "))
 		case "Workspace":
 			facts = append(facts, "may "+r.Workspace+" the workspace")
 		case "Hosts":
 			facts = append(facts, "reaches "+strings.Join(r.Hosts, " and "))
 		case "Passthrough":
-			facts = append(facts, "lets the caller give any option")
+			facts = append(facts, "accepts any option from the caller")
 		case "EndOfOptions":
 			facts = append(facts, "arguments after --")
 		default:

@@ -89,11 +89,11 @@ func Of(extension *capability.Capability, members []*capability.Capability) (*Ma
 	}
 	switch {
 	case extension.Kind != capability.KindExtension || extension.Origin.Format != format:
-		return nil, refuse(fmt.Errorf("%s is no extension package", extension.ID), "name a package with a manifest.json")
+		return nil, refuse(fmt.Errorf("%s is not an extension package", extension.ID), "name a package with a manifest.json")
 	case m.ID == "" || extension.ID != capability.MakeID(capability.KindExtension, m.ID):
-		return nil, refuse(fmt.Errorf("the id %q does not name it", extension.ID), `write an "id" in its manifest.json`)
+		return nil, refuse(fmt.Errorf("invalid extension id %q", extension.ID), `write an "id" in its manifest.json`)
 	case extension.Origin.Location != capability.Remote && extension.Trust < capability.TrustUser && !filepath.IsAbs(m.Place):
-		return nil, refuse(fmt.Errorf("place %q is not an absolute path", m.Place), "name the catalog by its whole path")
+		return nil, refuse(fmt.Errorf("place %q is not an absolute path", m.Place), "use the absolute path of the catalog")
 	}
 	for _, c := range members {
 		owner, ok := Owner(c)
@@ -199,7 +199,7 @@ func NewBook(capabilities []*capability.Capability) *Book {
 func orphan(c *capability.Capability, owner capability.ID) error {
 	return &capability.Error{
 		Kind: capability.Invalid, Op: "review", Target: string(c.ID),
-		Err: fmt.Errorf("the manifest of its package %s is not in the catalog", owner), Fix: "fix the package; ken doctor says what is wrong",
+		Err: fmt.Errorf("its package %s has no manifest in the catalog", owner), Fix: "fix the package; ken doctor shows the problem",
 	}
 }
 
@@ -251,7 +251,7 @@ func (b *Book) Find(name, place string) (*Manifest, error) {
 		return found[0], nil
 	case 0:
 		if len(known) == 0 {
-			return fail(capability.NotFound, errors.New("found no extensions"), "put a package into the folder extensions")
+			return fail(capability.NotFound, errors.New("no extensions found"), "put a package into the extensions folder")
 		}
 		return fail(capability.NotFound, errors.New("extension not found"), "there are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
@@ -259,5 +259,5 @@ func (b *Book) Find(name, place string) (*Manifest, error) {
 	for _, m := range found {
 		places = append(places, m.Place)
 	}
-	return fail(capability.Invalid, errors.New("several packages have this name"), "say which: "+strings.Join(places, ", "))
+	return fail(capability.Invalid, errors.New("several packages have this id"), "say which: "+strings.Join(places, ", "))
 }

@@ -68,10 +68,10 @@ func TestManifestOfPackage(t *testing.T) {
 		"hosts: git.example.com",
 		"platforms: linux",
 		`also says: docs: {"usage":"docs/USAGE.md"}`,
-		"action: git/log runs `git log {rev}` by exec.git, at most 30 s, is given GIT_DIR",
+		"action: git/log runs `git log {rev}` by exec.git, at most 30 s, receives GIT_DIR",
 		"  takes: git/log: rev string",
 		"  description: git/log: Show the log.",
-		"action: git/sync runs `git fetch` by exec.git, at most 30 s, is given GIT_DIR, may read the workspace, reaches git.example.com, status of success 0, 1",
+		"action: git/sync runs `git fetch` by exec.git, at most 30 s, receives GIT_DIR, may read the workspace, reaches git.example.com, status of success 0, 1",
 		"  also says: git/sync: colour: red",
 		"  description: git/sync: Fetch.",
 		"name: Git",
@@ -165,7 +165,7 @@ func TestDigestCoversEveryField(t *testing.T) {
 				t.Errorf("another %s of the %s: differences %q", name, of, texts(diff))
 			}
 			for _, d := range diff {
-				if strings.Contains(d.String(), "no list here shows") {
+				if strings.Contains(d.String(), "a part that is not shown here") {
 					t.Errorf("another %s of the %s: difference %q names nothing", name, of, d)
 				}
 			}
@@ -285,7 +285,7 @@ func TestBelongs(t *testing.T) {
 		if _, needed := review.Owner(a); !needed {
 			continue
 		}
-		if why, _ := (&review.Switches{}).Off(b, a); !strings.Contains(why, "is off") {
+		if why, _ := (&review.Switches{}).Off(b, a); !strings.Contains(why, "is disabled") {
 			t.Errorf("Off(%s) = %q, want it off", name, why)
 		}
 	}
@@ -373,28 +373,28 @@ func TestDifferences(t *testing.T) {
 			"platform linux removed", "platform darwin added",
 			"action git/log: platform linux removed", "action git/log: platform darwin added",
 			"action git/sync: platform linux removed", "action git/sync: platform darwin added"}},
-		{"argv", func(p *pack) { replace(&p.commands, "git fetch", "git push --force") }, []string{"action git/sync: argv `git push --force` was `git fetch`"}},
+		{"argv", func(p *pack) { replace(&p.commands, "git fetch", "git push --force") }, []string{"action git/sync: argv is now `git push --force`, was `git fetch`"}},
 		{"timeout", func(p *pack) { replace(&p.commands, "timeout_sec: 30", "timeout_sec: 90") }, []string{
-			"action git/log: timeout in seconds `90` was `30`", "action git/sync: timeout in seconds `90` was `30`"}},
+			"action git/log: timeout in seconds is now `90`, was `30`", "action git/sync: timeout in seconds is now `90`, was `30`"}},
 		{"variable", func(p *pack) { replace(&p.commands, "[GIT_DIR]", "[GIT_DIR, HOME_URL]") }, []string{
 			"action git/log: variable HOME_URL added", "action git/sync: variable HOME_URL added"}},
 		{"status", func(p *pack) { replace(&p.commands, "[0, 1]", "[0, 1, 2]") }, []string{"action git/sync: status of success 2 added"}},
 		{"host", func(p *pack) { replace(&p.commands, "git.example.com", "evil.example.net") }, []string{
 			"action git/sync: host git.example.com removed", "action git/sync: host evil.example.net added"}},
-		{"workspace", func(p *pack) { replace(&p.commands, "workspace: read", "workspace: write") }, []string{"action git/sync: workspace access `write` was `read`"}},
-		{"option", func(p *pack) { replace(&p.commands, "ok_status", "passthrough: true, ok_status") }, []string{"action git/sync: any option of the caller's `true` was `false`"}},
-		{"meta", func(p *pack) { replace(&p.commands, "colour: red", "colour: blue") }, []string{"action git/sync: colour `blue` was `red`"}},
-		{"words", func(p *pack) { replace(&p.commands, "Fetch.", "Fetch all.") }, []string{"action git/sync: text changed: description `Fetch all.` was `Fetch.`"}},
+		{"workspace", func(p *pack) { replace(&p.commands, "workspace: read", "workspace: write") }, []string{"action git/sync: workspace access is now `write`, was `read`"}},
+		{"option", func(p *pack) { replace(&p.commands, "ok_status", "passthrough: true, ok_status") }, []string{"action git/sync: any option from the caller is now `true`, was `false`"}},
+		{"meta", func(p *pack) { replace(&p.commands, "colour: red", "colour: blue") }, []string{"action git/sync: colour is now `blue`, was `red`"}},
+		{"words", func(p *pack) { replace(&p.commands, "Fetch.", "Fetch all.") }, []string{"action git/sync: text changed: description is now `Fetch all.`, was `Fetch.`"}},
 		{"usage", func(p *pack) { p.usage += "And more.\n" }, []string{"text changed: usage"}},
 		{"body", func(p *pack) { replace(&p.commands, "Look at a", "Look into a") }, []string{
 			"action git/log: text changed: body", "action git/sync: text changed: body"}},
 		{"new action", func(p *pack) {
 			p.commands += "  - {id: push, description: Push., template: \"git push {remote}\"}\n"
-		}, []string{"action git/push: added, runs `git push {remote}` by exec.git, at most 30 s, is given GIT_DIR"}},
+		}, []string{"action git/push: added, runs `git push {remote}` by exec.git, at most 30 s, receives GIT_DIR"}},
 		{"lost action", func(p *pack) {
 			i := strings.Index(p.commands, "  - {id: sync")
 			p.commands = p.commands[:i]
-		}, []string{"action git/sync: removed, ran `git fetch` by exec.git, at most 30 s, is given GIT_DIR, may read the workspace, reaches git.example.com, status of success 0, 1"}},
+		}, []string{"action git/sync: removed, ran `git fetch` by exec.git, at most 30 s, receives GIT_DIR, may read the workspace, reaches git.example.com, status of success 0, 1"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestOutage(t *testing.T) {
 	shown := status(t, d, m).Shown
 	for round := range 3 {
 		o.Down()
-		wantKind(t, check(), capability.Unavailable, nil, "is off", "cannot be read")
+		wantKind(t, check(), capability.Unavailable, nil, "is disabled", "cannot read whether it was accepted")
 		on := d.Switches(ctx, pia.Tenant)
 		if on.State(m) != review.Unknown || !errors.Is(on.Err(), store.ErrUnavailable) {
 			t.Errorf("State = %s, %v; want unknown", on.State(m), on.Err())
@@ -40,7 +40,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("Status = %s, %v; want an error", st.State, err)
 		}
 		_, err := d.Disable(ctx, m.Key(), yes(""))
-		wantKind(t, err, capability.Unavailable, store.ErrUnavailable, "may still be on")
+		wantKind(t, err, capability.Unavailable, store.ErrUnavailable, "may still be enabled")
 		_, err = d.Enable(ctx, m, shown, yes(""))
 		wantKind(t, err, capability.Unavailable, store.ErrUnavailable)
 		if round == 1 {
@@ -55,7 +55,7 @@ func TestOutage(t *testing.T) {
 			}
 			continue
 		}
-		wantKind(t, check(), capability.Denied, nil, "switched it off")
+		wantKind(t, check(), capability.Denied, nil, "disabled it")
 	}
 	enable(t, d, m)
 	if err := check(); err != nil {
@@ -86,6 +86,6 @@ func TestOutageDisable(t *testing.T) {
 	}
 	beside := newDesk(t, storetest.Open(t, o.Beside), review.Config{})
 	for _, desk := range []*review.Desk{d, beside} {
-		wantKind(t, desk.Check(ctx, pia.Tenant, bookOf(m), a), capability.Denied, nil, "switched it off")
+		wantKind(t, desk.Check(ctx, pia.Tenant, bookOf(m), a), capability.Denied, nil, "disabled it")
 	}
 }

@@ -40,7 +40,7 @@ func TestPanel(t *testing.T) {
 	b.Run.Argv = []string{"y"}
 	now := must(review.Of(x, []*capability.Capability{b}))
 	book = bookOf(now)
-	if why, _ := p.Off(b); !strings.Contains(why, "not what was accepted") {
+	if why, _ := p.Off(b); !strings.Contains(why, "differs from the accepted version") {
 		t.Errorf("Off after a change of the catalog = %q", why)
 	}
 	grew("a change of the catalog", true)
@@ -53,8 +53,8 @@ func TestPanel(t *testing.T) {
 	if why, _ := p.Off(a); why != "" {
 		t.Errorf("Off without a look = %q", why)
 	}
-	wantKind(t, p.Check(ctx, a), capability.Denied, nil, "switched it off")
-	if why, _ := p.Off(a); !strings.Contains(why, "switched it off") {
+	wantKind(t, p.Check(ctx, a), capability.Denied, nil, "disabled it")
+	if why, _ := p.Off(a); !strings.Contains(why, "disabled it") {
 		t.Errorf("Off after Check = %q", why)
 	}
 	grew("Disable", true)
@@ -64,10 +64,10 @@ func TestPanel(t *testing.T) {
 	}
 	grew("Enable", true)
 	s.Close()
-	wantKind(t, p.Check(ctx, a), capability.Unavailable, nil, "cannot be read")
+	wantKind(t, p.Check(ctx, a), capability.Unavailable, nil, "cannot read whether it was accepted")
 	grew("the store's end", true)
 	grew("nothing", false)
-	if why, _ := p.Off(a); !strings.Contains(why, "cannot be read") {
+	if why, _ := p.Off(a); !strings.Contains(why, "cannot read whether it was accepted") {
 		t.Errorf("Off without a store = %q", why)
 	}
 	if err := p.Check(ctx, x); err != nil {

@@ -42,7 +42,7 @@ func decode(item store.Item, into any) error {
 	if err := item.Decode(formatVersion, into); err != nil {
 		return &capability.Error{
 			Kind: capability.Internal, Op: "read", Target: item.Key, Err: err,
-			Fix: "use the newest Ken that wrote to this store, or review the extension again",
+			Fix: "use the newest Ken version that wrote to this store, or review the extension again",
 		}
 	}
 	return nil

@@ -94,7 +94,7 @@ func (d *Desk) Switches(ctx context.Context, tenant string) *Switches {
 // Err says why nothing is known, or nil.
 func (s *Switches) Err() error {
 	if s == nil {
-		return errors.New("switches were not read")
+		return errors.New("the review records were not read")
 	}
 	return s.err
 }
@@ -130,8 +130,8 @@ func (s *Switches) Off(b *Book, c *capability.Capability) (why, mend string) {
 		if !needed {
 			return "", ""
 		}
-		return fmt.Sprintf("%s is off: the manifest of its package %s is not in the catalog beside it", clean(string(c.ID)), orNone(clean(string(owner)))),
-			"fix the package and load the catalog again; ken doctor says what is wrong"
+		return fmt.Sprintf("%s is disabled: its package %s has no manifest in the catalog", clean(string(c.ID)), orNone(clean(string(owner)))),
+			"fix the package and load the catalog again; ken doctor shows the problem"
 	}
 	state := s.State(m)
 	if state == Enabled {
@@ -143,27 +143,27 @@ func (s *Switches) Off(b *Book, c *capability.Capability) (why, mend string) {
 func (s *Switches) reason(m *Manifest, state State) (why, mend string) {
 	name := clean(m.ID)
 	word := argument(m.ID)
-	both := fmt.Sprintf("ken extension review %s shows what it asks for, ken extension enable %s switches it on", word, word)
+	both := fmt.Sprintf("see what it asks for with ken extension review %s, then run ken extension enable %s", word, word)
 	switch state {
 	case Unreviewed:
-		return fmt.Sprintf("extension %s is off: it has not been reviewed", name), both
+		return fmt.Sprintf("extension %s is disabled: it has not been reviewed", name), both
 	case Disabled:
 		one := s.all[m.Key()]
-		why = fmt.Sprintf("extension %s is off: %s switched it off at %s", name, clean(one.By), one.At.Format(time.RFC3339))
+		why = fmt.Sprintf("extension %s is disabled: %s disabled it at %s", name, clean(one.By), one.At.Format(time.RFC3339))
 		if one.Why != "" {
 			why += ": " + clean(one.Why)
 		}
 		return why, both
 	case Differs:
-		return fmt.Sprintf("extension %s is off: it is not what was accepted", name),
-			fmt.Sprintf("ken extension review %s shows what changed, ken extension enable %s accepts it", word, word)
+		return fmt.Sprintf("extension %s is disabled: it differs from the accepted version", name),
+			fmt.Sprintf("see what changed with ken extension review %s, then accept it with ken extension enable %s", word, word)
 	}
 	err := s.Err()
 	if err == nil {
 		err = s.bad[keyOf("switch", s.tenant, m.Key())].err
 	}
-	return fmt.Sprintf("extension %s is off: whether it was accepted cannot be read: %v", name, err),
-		"fix the store; ken doctor says what is wrong"
+	return fmt.Sprintf("extension %s is disabled: cannot read whether it was accepted: %v", name, err),
+		"fix the store; ken doctor shows the problem"
 }
 
 // Check is the exact form of [Switches.Off], for a call that is about to
@@ -230,7 +230,7 @@ func (d *Desk) Status(ctx context.Context, tenant string, m *Manifest) (Status, 
 			st.Differences = Differences(accepted, m)
 		}
 		if st.State == Differs && len(st.Differences) == 0 {
-			st.Differences = []Difference{{Field: "something, and what was accepted can no longer be read: it"}}
+			st.Differences = []Difference{{Field: "the extension (the accepted version can no longer be read)"}}
 		}
 		err = errors.Join(err, acceptedErr)
 	}

@@ -75,7 +75,7 @@ func (f *File) Append(c *Call) error {
 	}
 	if err != nil {
 		f.lost.Add(1)
-		return fmt.Errorf("tell of %s in %s: %w", c.Call.Target, FileName, err)
+		return fmt.Errorf("record the call of %s in %s: %w", c.Call.Target, FileName, err)
 	}
 	return nil
 }

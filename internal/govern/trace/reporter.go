@@ -54,7 +54,7 @@ func (r *Reporter) Call(c Call, repeated bool) {
 	r.Span(SpanOf(&c))
 	if r.File != nil && changes && c.Err == nil && !repeated {
 		if err := r.File.Append(&c); err != nil {
-			r.Log.Warn("an effect could not be told", "error", err)
+			r.Log.Warn("a trace could not be written", "error", err)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (s *Spans) post(body []byte) error {
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // so that the connection is used again
 	if res.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answered %s", s.url, res.Status)
+		return fmt.Errorf("%s returned %s", s.url, res.Status)
 	}
 	return nil
 }

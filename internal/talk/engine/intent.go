@@ -51,7 +51,7 @@ func (in intents) read(rules IntentRules, args json.RawMessage) (s selection, re
 	}
 	switch {
 	case !slices.Contains(rules.Names, s.intent):
-		return s, fmt.Sprintf("There is no intent %q; it is one of %s.", untrusted.Line(s.intent, 40), all)
+		return s, fmt.Sprintf("Unknown intent %q; use one of %s.", untrusted.Line(s.intent, 40), all)
 	case in.active != "" && in.active != s.intent && s.justification == "":
 		return s, fmt.Sprintf("The intent of this turn is %s, and the first one counts. To go on under %s call %s again with a justification.", in.active, s.intent, toolIntent)
 	}

@@ -171,7 +171,7 @@ func TestT08SeveralSelections(t *testing.T) {
 	entries := r.entries(id)
 	got := resultTexts(entries)
 	contains(t, "a second without a reason", got[1], "The intent of this turn is READ_FILE", "justification")
-	contains(t, "an unknown one", got[2], `There is no intent "HACK"`, "PLAN, CODE, ANALYZE, DEBUG, WRITE_FILE, READ_FILE, EXECUTE")
+	contains(t, "an unknown one", got[2], `Unknown intent "HACK"`, "PLAN, CODE, ANALYZE, DEBUG, WRITE_FILE, READ_FILE, EXECUTE")
 	contains(t, "the call between", got[3], "Tool not allowed under selected intent")
 	contains(t, "the last", got[5], "saved")
 	in := of[event.Intended](events)
