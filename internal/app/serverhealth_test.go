@@ -89,7 +89,7 @@ func TestBadServersAreSeen(t *testing.T) {
 	for _, c := range []struct{ target, says string }{
 		{"hangs/act", "did not answer in time"},
 		{"dies/act", "exit status 7; it printed: the disk is full"},
-		{"garbles/act", "not what the protocol says"},
+		{"garbles/act", "violates the protocol"},
 		{"floods/act", "done"},
 		{"changes/act", "done"},
 		{"many/tool_9997", "done"},
@@ -143,10 +143,10 @@ func TestBadServersAreSeen(t *testing.T) {
 		{"mcp:changes", "2 tools in quarantine", doctor.Warn, "ken extension review mcp:changes"},
 		{"mcp:many", "10000", doctor.Warn, "mcp.json"},
 		{"mcp:large", "large schemas: wide (83 KB)", doctor.Warn, "exclude in large in "},
-		{"mcp:twice", "tool act is there twice", doctor.Warn, "mcp.json"},
+		{"mcp:twice", "duplicate tool act", doctor.Warn, "mcp.json"},
 		{"mcp:longNames", "nnn", doctor.Warn, ""},
 		{"mcp:longNames", "that clients see shortened: mmm", doctor.Warn, ""},
-		{"mcp:noStart", "it does not work: it ended with exit status 3; it printed: no licence was found", doctor.Bad, "noStart in " + filepath.Join(dir, ".ken", "mcp.json")},
+		{"mcp:noStart", "it does not work: the server ended with exit status 3; it printed: no licence was found", doctor.Bad, "noStart in " + filepath.Join(dir, ".ken", "mcp.json")},
 		{"mcp:neverReady", "it does not work: not ready after 1s", doctor.Bad, "mcp.json"},
 		{"mcp:fine", "2 tools over stdio, protocol 2025-06-18; sandbox profile imported", doctor.Good, ""},
 	} {

@@ -298,7 +298,7 @@ func TestServersOfProjectsStartThere(t *testing.T) {
 	if len(unset) != 1 || !strings.Contains(unset["d"], "PWD (another one in each window") {
 		t.Errorf("Unset = %v, want d for PWD alone", unset)
 	}
-	if said := a.Servers.Unset(); len(said) != 1 || !strings.HasPrefix(said[0], "d: it refers to what is not set: PWD") {
+	if said := a.Servers.Unset(); len(said) != 1 || !strings.HasPrefix(said[0], "d: the definition refers to values that are not set: PWD") {
 		t.Errorf("missingServers = %q", said)
 	}
 }

@@ -291,7 +291,7 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		t.Errorf("with approval.wait 2m a question waits %v, and %v before", now, before)
 	}
 	set("limits.argumentBytes", "100")
-	if err := read(); err == nil || !strings.Contains(err.Error(), "limits.argumentBytes is 100") {
+	if err := read(); err == nil || !strings.Contains(err.Error(), "limits.argumentBytes (100)") {
 		t.Errorf("with limits.argumentBytes 100 a call with more = %v, want it refused by that", err)
 	}
 	set("chat.steps", "7")

@@ -71,7 +71,7 @@ func (c *environment) enableAdded(ctx context.Context, p *add.Package) (extensio
 	x, err := a.Extensions.Find(ctx, p.ID, p.Folder())
 	if err == nil && !p.Same(x.Manifest) {
 		err = &capability.Error{
-			Kind: capability.Conflict, Op: "enable extension", Target: p.ID, Err: errors.New("it is not what was shown"),
+			Kind: capability.Conflict, Op: "enable extension", Target: p.ID, Err: errors.New("the content changed after it was shown"),
 			Fix: "look at it with ken extension review " + p.ID,
 		}
 	}

@@ -154,7 +154,7 @@ func (c *approveCommand) grant() *cobra.Command {
 	var scope, covers, note string
 	var until string
 	cmd := &cobra.Command{
-		Use: "grant ID", Short: "Approve a call that waits", Args: args(cobra.ExactArgs(1)),
+		Use: "grant ID", Short: "Approve a waiting call", Args: args(cobra.ExactArgs(1)),
 		Example: "  ken approve grant 7f3a…\n  ken approve grant 7f3a… --for session\n  ken approve grant 7f3a… --for always --covers prefix\n  ken approve grant 7f3a… --until 8h",
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			if !slices.Contains([]string{"once", "session", "always"}, scope) {
@@ -188,10 +188,10 @@ func ahead(text string, now time.Time) (time.Time, error) {
 	}
 	t, err := moment("--until", text, now)
 	if err != nil {
-		return t, usageError{fmt.Errorf("--until is %q; write how long it holds, as in 8h, or a time, as in 2026-01-31T12:00:00Z", text)}
+		return t, usageError{fmt.Errorf("--until is %q; write a duration, as in 8h, or a time, as in 2026-01-31T12:00:00Z", text)}
 	}
 	if !t.After(now) {
-		err = usageError{fmt.Errorf("--until is %q, which is over; write a time to come, as in 8h", text)}
+		err = usageError{fmt.Errorf("--until is %q, which is in the past; write a future time, as in 8h", text)}
 	}
 	return t, err
 }
@@ -200,7 +200,7 @@ func (c *approveCommand) deny() *cobra.Command {
 	var session, all bool
 	var note string
 	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Deny a call that waits", Example: "  ken approve deny 7f3a…\n  ken approve deny --all",
+		Use: "deny ID", Short: "Deny a waiting call", Example: "  ken approve deny 7f3a…\n  ken approve deny --all",
 		Args: func(cmd *cobra.Command, given []string) error {
 			if all {
 				return args(cobra.NoArgs)(cmd, given)

@@ -42,5 +42,5 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError{fmt.Errorf("%s is %q; write how long ago, as in 24h, or a time, as in 2026-01-31T12:00:00Z", flag, text)}
+	return time.Time{}, usageError{fmt.Errorf("%s is %q; write a duration, as in 24h, or a time, as in 2026-01-31T12:00:00Z", flag, text)}
 }

@@ -62,7 +62,7 @@ func newChat(env *environment) *cobra.Command {
 			"3 denied, 4 waiting for approval (answer with ken approve, then --resume ID -p \"\").",
 		Args: args(func(_ *cobra.Command, given []string) error {
 			if len(given) > 0 {
-				return fmt.Errorf("ken chat takes no words of its own; to say them: ken chat -p %q", strings.Join(given, " "))
+				return fmt.Errorf("ken chat takes no arguments; to send a message: ken chat -p %q", strings.Join(given, " "))
 			}
 			return nil
 		}),
@@ -100,7 +100,7 @@ func (k chatCall) check(json bool) error {
 	case k.list && (k.said || k.resume != ""):
 		return errors.New("--list cannot be used with -p or --resume")
 	case k.delivery != "" && !slices.Contains(deliveries(), k.delivery):
-		return fmt.Errorf("--delivery %q is none of %s", k.delivery, strings.Join(deliveries(), ", "))
+		return fmt.Errorf("--delivery %q: want one of %s", k.delivery, strings.Join(deliveries(), ", "))
 	}
 	return nil
 }

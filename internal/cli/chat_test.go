@@ -152,10 +152,10 @@ func TestChatSessions(t *testing.T) {
 	if strings.Contains(list, `"mode"`) {
 		t.Errorf("--mode none leaves the session as\n%s", list)
 	}
-	d.wants(d.ken(1, "chat", "--resume", "last", "-p", "/rewind 9"), "there is no such turn; there are 1 to 2")
+	d.wants(d.ken(1, "chat", "--resume", "last", "-p", "/rewind 9"), "turn not found; the turns are 1 to 2")
 	d.wants(d.ken(0, "chat", "--resume", "last", "-p", "/rewind"), "Turn 2 and all")
 	d.ken(0, "chat", "--resume", "last", "-p", "and?")
-	d.wants(d.ken(1, "chat", "--resume", "last", "-p", "/rewind 2"), "there are 1, 3")
+	d.wants(d.ken(1, "chat", "--resume", "last", "-p", "/rewind 2"), "the turns are 1, 3")
 	d.ken(1, "chat", "-p", "hello?") // the provider fails
 	elsewhere := t.TempDir()
 	t.Chdir(elsewhere)

@@ -71,7 +71,7 @@ func (c *chatCommand) readAll(ctx context.Context) (string, error) {
 			case got.err != nil:
 				return "", fmt.Errorf("read the message: %w", got.err)
 			case len(got.data) > mostInput:
-				return "", fmt.Errorf("read the message: it has more than %d bytes; put it into a file of the workspace and name that", mostInput)
+				return "", fmt.Errorf("read the message: longer than %d bytes; save it as a file in the workspace and name the file", mostInput)
 			}
 			return string(got.data), nil
 		case <-late.C:

@@ -167,7 +167,7 @@ func (t *conversation) own(ctx context.Context, text string) (iter.Seq2[event.Ev
 	word, args, _ := strings.Cut(strings.TrimRight(text, " \n"), " ")
 	flag, lasts := map[string]string{"/mode": "--mode", "/new": "no --resume", "/resume": "--resume"}[word]
 	var out chat.Output
-	is, err := lasts, error(usageError{fmt.Errorf("%s is for a conversation that goes on; with -p use %s", word, flag)})
+	is, err := lasts, error(usageError{fmt.Errorf("%s works only in a conversation; with -p use %s", word, flag)})
 	switch {
 	case isViewWord(word):
 		is, err = true, usageError{fmt.Errorf("%s works only in a conversation (ken chat without -p); %s", word, slash.ForModel)}
@@ -299,13 +299,13 @@ func (t *conversation) rewind(ctx context.Context, args []string) (chat.Output, 
 		return chat.Output{}, err
 	}
 	if len(turns) == 0 {
-		return chat.Output{}, errors.New("rewind: session has no turn that can be taken back")
+		return chat.Output{}, errors.New("rewind: the session has no turn to rewind")
 	}
 	turn := turns[len(turns)-1].number
 	if len(args) > 0 {
 		turn, err = strconv.Atoi(args[0])
 		if err != nil || !slices.ContainsFunc(turns, func(s saidTurn) bool { return s.number == turn }) {
-			return chat.Output{}, fmt.Errorf("%s: there is no such turn; there are %s", untrusted.Line(args[0], 24), numbers(turns))
+			return chat.Output{}, fmt.Errorf("%s: turn not found; the turns are %s", untrusted.Line(args[0], 24), numbers(turns))
 		}
 	}
 	said, err := t.engine.Rewind(ctx, t.app.Principal, t.session(), turn)

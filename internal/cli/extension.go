@@ -152,11 +152,11 @@ func (c *extensionCommand) enable() *cobra.Command {
 func (c *extensionCommand) accept(ctx context.Context, x extensions.Extension, digest string) error {
 	switch {
 	case digest != "" && digest != x.Manifest.Digest:
-		return usageError{fmt.Errorf("the extension is not the one of --digest; look again with ken extension review %s", output.Line(x.Manifest.ID))}
+		return usageError{fmt.Errorf("the extension does not match --digest; review it again with ken extension review %s", output.Line(x.Manifest.ID))}
 	case digest != "":
 		return nil
 	case !c.interactive():
-		return usageError{fmt.Errorf("look at it with ken extension review %s, then say --digest with what that prints", output.Line(x.Manifest.ID))}
+		return usageError{fmt.Errorf("run ken extension review %s, then pass the digest that it prints with --digest", output.Line(x.Manifest.ID))}
 	}
 	c.printReview(x, false)
 	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Switch it on?"))

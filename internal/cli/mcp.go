@@ -26,7 +26,7 @@ func newMCP(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP over standard input and output; a client starts this", Args: args(cobra.NoArgs),
 		Long: "Serve MCP over standard input and output. All ken mcp processes of a user share one daemon,\n" +
-			"so that five windows use one set of servers. The first process starts it.",
+			"so all windows use the same set of servers. The first process starts the daemon.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if stop {
 				return c.stopDaemon()

@@ -193,7 +193,7 @@ func (c *runCommand) printResult(call capability.Call, res capability.Result, er
 		end = usageError{err}
 	case err != nil:
 	case res.Meta[runner.MetaState] == runner.TimedOut.String():
-		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("call took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
+		end = &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("the call took too long and was stopped"), Fix: "raise what " + stoppedBy(res) + " says, or ask for less at once"}
 	case res.Failed:
 		end = errSilent
 	}

@@ -148,9 +148,9 @@ func (c *extensionCommand) acceptShown(ctx context.Context, r toolreview.Review,
 	case digest == r.Digest:
 		return nil
 	case digest != "":
-		return usageError{fmt.Errorf("the server under review is not what --digest says; look again with ken extension review mcp:%s", name)}
+		return usageError{fmt.Errorf("the server does not match --digest; review it again with ken extension review mcp:%s", name)}
 	case !c.interactive():
-		return usageError{fmt.Errorf("look at it with ken extension review mcp:%s, then say --digest with what that prints", name)}
+		return usageError{fmt.Errorf("run ken extension review mcp:%s, then pass the digest that it prints with --digest", name)}
 	}
 	c.printServer(r)
 	fmt.Fprintf(c.out, "\n%s [y/N]: ", c.out.Style(output.Yellow, "Accept them?"))

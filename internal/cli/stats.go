@@ -19,11 +19,11 @@ func newStats(env *environment) *cobra.Command {
 	var since time.Duration
 	var lift bool
 	cmd := &cobra.Command{
-		Use: "stats", Short: "Show what was shown, what was used, and what it cost", Args: args(cobra.NoArgs),
+		Use: "stats", Short: "Show which capabilities were shown and used, and what they cost", Args: args(cobra.NoArgs),
 		Example: "  ken stats --since 48h",
 		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since is %v; give a time such as 48h", since)}
+				return usageError{fmt.Errorf("--since is %v; use a duration such as 48h", since)}
 			}
 			if lift {
 				if err := a.Door.Lift(a.Principal); err != nil {

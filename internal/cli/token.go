@@ -69,8 +69,8 @@ func (c *tokenCommand) list() *cobra.Command {
 func (c *tokenCommand) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Remove an agent's token; ken serve rejects it at once", Args: args(cobra.ExactArgs(1)),
-		Long: "Remove an agent's token; ken serve rejects it at once. The jobs that the agent added and\n" +
-			"that have not ended are cancelled.",
+		Long: "Remove an agent's token; ken serve rejects it at once. Ken also cancels the\n" +
+			"agent's unfinished jobs.",
 		RunE: c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 			there, err := auth.RemoveAgent(a.Places.State, given[0])
 			if err != nil {
@@ -79,12 +79,12 @@ func (c *tokenCommand) remove() *cobra.Command {
 			if !there {
 				return &capability.Error{
 					Kind: capability.NotFound, Op: "remove a token", Target: given[0],
-					Err: errors.New("agent has no token of its own"), Fix: "`ken token list` lists those that have",
+					Err: errors.New("the agent has no token"), Fix: "`ken token list` lists the agents that have one",
 				}
 			}
 			cancelled, err := a.CancelJobsOf(ctx, given[0], a.Principal)
 			if err != nil {
-				return fmt.Errorf("cancel the jobs of %s, whose token is removed: %w", given[0], err)
+				return fmt.Errorf("the token of %s is removed, but its jobs could not be cancelled: %w", given[0], err)
 			}
 			if c.json {
 				return c.printJSON(map[string]any{"removed": given[0], "cancelledJobs": cancelled})

@@ -116,7 +116,7 @@ func (d *Door) view(s *catalog.Snapshot, v Viewer) View {
 
 // noRules says that there are no rules, and why, in one line.
 func (d *Door) noRules(p capability.Principal) string {
-	const text = "There are no rules, so nothing is allowed"
+	const text = "No rules are loaded, so nothing is allowed"
 	if d.cfg.NoRules != nil {
 		if why := d.cfg.NoRules(p); why != nil { // nil: they were mended since
 			return text + ": " + untrusted.Line(why.Error(), longestWhy)

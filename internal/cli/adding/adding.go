@@ -73,16 +73,16 @@ func NewAdd(cfg Config) *cobra.Command {
 		Use: "add NAME|npm:PKG|URL|openapi:URL|openapi:FILE|PATH|git:URL", Short: "Add an MCP server, an API or an extension package, after showing what it asks for",
 		Long: "Add an MCP server: npm:PKG names an npm package, URL a remote server. NAME is looked up in\n" +
 			"the registry of mcp.registry; a server.json, or its address, has one entry. Ken shows the\n" +
-			"command and what it asks for, starts it once in the narrowest sandbox profile, shows its\n" +
-			"tools, and writes it into ken.yaml. Arguments of the server stand after --.\n\n" +
+			"command and what the server asks for, starts it once in the narrowest sandbox profile, and\n" +
+			"shows its tools. Then it writes the server into ken.yaml. Put arguments of the server after --.\n\n" +
 			"Add an API: openapi:URL or openapi:FILE names its OpenAPI document. Ken shows its\n" +
-			"operations, the hosts they reach, the secrets they need and what your rules say about\n" +
-			"them, and asks.\n\n" +
+			"operations, the hosts they reach, the secrets they need and how your rules treat them.\n" +
+			"Then it asks you.\n\n" +
 			"Add an extension package: a folder, an archive (.tar, .tar.gz, .zip), or a git\n" +
-			"repository. Ken shows its permissions, programs and actions and the steps of its\n" +
-			"install plan, asks, runs the steps in the sandbox, and switches it on.\n\n" +
-			"What is added is a copy that is pinned by its digest: what changes elsewhere has no\n" +
-			"effect until you add it again.",
+			"repository. Ken shows its permissions, programs, actions and install steps, and asks\n" +
+			"you. Then it runs the steps in the sandbox and enables the package.\n\n" +
+			"Ken adds a copy and pins its digest. Later changes to the original have no effect\n" +
+			"until you add it again.",
 		Example: "  ken add npm:@modelcontextprotocol/server-filesystem -- ~/notes\n  ken add npm:tavily-mcp --env TAVILY_API_KEY --host api.tavily.com\n" +
 			"  ken add https://mcp.example.com/mcp\n  ken add io.github.example/weather\n  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes\n" +
 			"  ken add ./my-package\n  ken add git:https://git.example.com/package.git#v1.2",
@@ -105,7 +105,7 @@ func NewAdd(cfg Config) *cobra.Command {
 			case isDocument(given[0]):
 				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: before it to add an API", given[0]))
 			default:
-				return c.Usage(fmt.Errorf("%q is none of these: openapi: with an address or file, npm: with a package, the address or the registry name of an MCP server, a folder or archive that is there, git: with an address", given[0]))
+				return c.Usage(fmt.Errorf("%q is not something that Ken can add; use openapi:URL, openapi:FILE, npm:PKG, the URL or registry name of an MCP server, an existing folder or archive, or git:URL", given[0]))
 			}
 			if err := c.onlyServers(cmd, isServer(given[0])); err != nil {
 				return err

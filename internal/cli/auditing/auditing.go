@@ -40,7 +40,7 @@ type Config struct {
 }
 
 // ErrChanged says that the audit log does not verify. Why is printed by then.
-var ErrChanged = errors.New("the audit log does not verify")
+var ErrChanged = errors.New("the audit log failed verification")
 
 // Commands returns what belongs under ken audit.
 func Commands(c Config) []*cobra.Command {
@@ -69,7 +69,7 @@ func (f *filter) flags(cmd *cobra.Command) {
 
 func (f filter) read(c Config, now time.Time) (audit.Filter, error) {
 	if names := audit.EventNames(); f.event != "" && !slices.Contains(names, f.event) {
-		return audit.Filter{}, c.Usage(fmt.Errorf("--event %s: no event has this name; want one of %s", output.Line(f.event), strings.Join(names, ", ")))
+		return audit.Filter{}, c.Usage(fmt.Errorf("--event %s: unknown event; want one of %s", output.Line(f.event), strings.Join(names, ", ")))
 	}
 	since, err := c.Moment("--since", f.since, now)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c Config) verify() *cobra.Command {
 	var head string
 	var all bool
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Verify that no record was changed, removed or cut off", Args: c.Args(cobra.NoArgs),
+		Use: "verify", Short: "Verify that no record was changed, removed or truncated", Args: c.Args(cobra.NoArgs),
 		RunE: c.with(func(ctx context.Context, log audit.Archive, _ []string) error {
 			var elsewhere [][]byte
 			if head != "" {

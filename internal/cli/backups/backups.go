@@ -68,8 +68,8 @@ func (c Config) backup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "backup FILE", Short: "Save settings, secrets, keys, state and the audit log in one file", Args: c.Args(cobra.ExactArgs(1)),
 		Long: "Save settings, secrets, keys, state and the audit log in one file. Ken may run meanwhile.\n" +
-			"The file holds the keys of the secrets: keep it as safe as your Ken directory.\n" +
-			"Caches and logs are not part of it. ken restore puts it back.",
+			"The file contains the keys of the secrets: keep it as safe as your Ken directory.\n" +
+			"Caches and logs are not included. ken restore restores the file.",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return c.With(cmd, func(ctx context.Context, a App) error { return c.write(ctx, a, given[0], force) })
 		},
@@ -84,7 +84,7 @@ func (c Config) write(ctx context.Context, a App, name string, force bool) (err 
 		return err
 	}
 	if _, err := os.Lstat(name); err == nil && !force {
-		return fmt.Errorf("back up to %s: the file exists; name another, or pass --force to replace it", name)
+		return fmt.Errorf("back up to %s: the file exists; use another name, or pass --force to replace it", name)
 	}
 	work, err := os.MkdirTemp(filepath.Dir(name), ".ken-backup-*")
 	if err != nil {
@@ -150,9 +150,9 @@ func notBackedUp(p dirs.Places, work string) func(string) bool {
 func (c Config) restore() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Put back what ken backup saved", Args: c.Args(cobra.ExactArgs(1)),
-		Long: "Put back what ken backup saved, and verify the audit log. No Ken may run meanwhile.\n" +
-			"With --force, what is there now is kept beside it, as a folder whose name ends in .before-restore.",
+		Use: "restore FILE", Short: "Restore what ken backup saved", Args: c.Args(cobra.ExactArgs(1)),
+		Long: "Restore what ken backup saved, and verify the audit log. No other Ken process may run during the restore.\n" +
+			"With --force, the current folder is kept under a name that ends in .before-restore.",
 		RunE: func(cmd *cobra.Command, given []string) error { return c.read(cmd.Context(), given[0], force) },
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "restore even if there is a Ken directory, which is kept under another name")
@@ -182,7 +182,7 @@ func (c Config) read(ctx context.Context, name string, force bool) (err error) {
 		}
 	}
 	if len(there) > 0 && !force {
-		return fmt.Errorf("restore %s: %s is not empty; pass --force to restore all the same, which keeps it as %s", name, there[0], before(there[0]))
+		return fmt.Errorf("restore %s: %s is not empty; pass --force to restore anyway and keep the current content as %s", name, there[0], before(there[0]))
 	}
 	if err := os.MkdirAll(filepath.Dir(places.Home), 0o700); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -216,7 +216,7 @@ func noneRuns(p dirs.Places) error {
 	if errors.Is(err, daemon.ErrRunning) {
 		return fmt.Errorf("restore: %w; stop ken serve, or close the clients that use ken mcp, and try again", err)
 	} else if err != nil {
-		return fmt.Errorf("restore: find out whether Ken runs: %w", err)
+		return fmt.Errorf("restore: check whether Ken is running: %w", err)
 	}
 	return l.Close()
 }
@@ -292,7 +292,7 @@ func replace(dir, from string) error {
 func (c Config) verifyRestored(ctx context.Context, p dirs.Places, about backup.About, kept []string) error {
 	log, closeApp, err := c.Reopen(ctx)
 	if err != nil {
-		return fmt.Errorf("restored %s, but it cannot be opened: %w", p.Home, err)
+		return fmt.Errorf("restored %s, but the restored data cannot be opened: %w", p.Home, err)
 	}
 	defer closeApp()
 	report, err := log.Verify(ctx)
@@ -311,7 +311,7 @@ func (c Config) verifyRestored(ctx context.Context, p dirs.Places, about backup.
 		return err
 	}
 	if !report.OK() {
-		return fmt.Errorf("the audit log of the backup does not verify; see ken audit verify")
+		return fmt.Errorf("the audit log of the backup failed verification; see ken audit verify")
 	}
 	if !*c.JSON {
 		c.Out.Linef("The audit log verifies: %s.", output.Plural(len(report.Chains), "chain"))

@@ -36,7 +36,7 @@ func openHistory(file string) (*history, error) {
 		return h, nil
 	}
 	if err != nil {
-		return h, fmt.Errorf("read what was typed before: %w", err)
+		return h, fmt.Errorf("read the input history: %w", err)
 	}
 	defer f.Close()
 	lines := 0
@@ -52,7 +52,7 @@ func openHistory(file string) (*history, error) {
 	h.entries = h.entries[max(len(h.entries)-mostHistory, 0):]
 	h.at = len(h.entries)
 	if err := scan.Err(); err != nil {
-		return h, fmt.Errorf("read what was typed before: %w", err)
+		return h, fmt.Errorf("read the input history: %w", err)
 	}
 	if lines > 2*mostHistory {
 		return h, h.rewrite()
@@ -66,11 +66,11 @@ func (h *history) rewrite() error {
 	enc := json.NewEncoder(&kept)
 	for _, entry := range h.entries {
 		if err := enc.Encode(entry); err != nil {
-			return fmt.Errorf("shorten what was typed before: %w", err)
+			return fmt.Errorf("shorten the input history: %w", err)
 		}
 	}
 	if err := wholefile.Write(h.file, kept.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("shorten what was typed before: %w", err)
+		return fmt.Errorf("shorten the input history: %w", err)
 	}
 	return nil
 }
@@ -92,15 +92,15 @@ func (h *history) add(text string) error {
 		err = os.MkdirAll(filepath.Dir(h.file), 0o700)
 	}
 	if err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input history: %w", err)
 	}
 	f, err := os.OpenFile(h.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input history: %w", err)
 	}
 	_, err = f.Write(append(line, '\n'))
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input history: %w", err)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func readInput(f *os.File) (input <-chan []byte, stop func(), err error) {
 // wake was closed.
 func readable(in, wake int) (bool, error) {
 	if max(in, wake) >= unix.FD_SETSIZE {
-		return false, fmt.Errorf("wait for input: file %d is past what can be waited for", max(in, wake))
+		return false, fmt.Errorf("wait for input: file descriptor %d is too large", max(in, wake))
 	}
 	for {
 		var set unix.FdSet
@@ -99,5 +99,5 @@ func suspend() error {
 		case <-time.After(stopping):
 		}
 	}
-	return errors.New("suspend: no shell would take it up again")
+	return errors.New("suspend: no shell is there to resume it")
 }

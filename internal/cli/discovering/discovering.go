@@ -185,7 +185,7 @@ func (c Config) read(d *request, message string, view door.View, given *pflag.Fl
 // check refuses what could only be a mistake.
 func (c Config) check(d *request, view door.View, given *pflag.FlagSet) error {
 	if d.prompt && given.Changed("json") {
-		return errors.New("--prompt prints a text and --json a document; give one of them")
+		return errors.New("--prompt and --json exclude each other; use one of them")
 	}
 	const mostBriefs, mostTokens = 1000, 1_000_000
 	for _, f := range []struct {
@@ -193,11 +193,11 @@ func (c Config) check(d *request, view door.View, given *pflag.FlagSet) error {
 		value, most int
 	}{{"top", d.topK, mostBriefs}, {"full", d.fullK, mostBriefs}, {"budget", d.total, mostTokens}} {
 		if f.value < 0 || f.value > f.most {
-			return fmt.Errorf("--%s is %d; it is within 0 to %d", f.name, f.value, f.most)
+			return fmt.Errorf("--%s is %d; use a number from 0 to %d", f.name, f.value, f.most)
 		}
 	}
 	if given.Changed("min-relevance") && !(d.minRelevance >= 0 && d.minRelevance <= 1) {
-		return fmt.Errorf("--min-relevance is %v; it is a chance, within 0 to 1", d.minRelevance)
+		return fmt.Errorf("--min-relevance is %v; use a number from 0 to 1", d.minRelevance)
 	}
 	if err := c.CheckFilter(view, d.kinds, d.query.Filter.Category); err != nil {
 		return err

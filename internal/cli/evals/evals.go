@@ -64,13 +64,16 @@ func New(c Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval [--queries FILE] [--corpus PATH] [--compare A.yaml B.yaml]",
 		Short: "Measure how well and how fast capabilities are found",
-		Long: "Without --queries it examines your catalog: it asks for each capability in the words of its own\n" +
-			"description, and reports which are taken for each other and which descriptions to improve.\n\n" +
-			"With --queries it runs every query of a labelled set. Reports how often the right capabilities were found and how\n" +
-			"high they ranked, how often nothing was shown, how accurate the scores are, and the time.\n\n" +
+		Long: "Without --queries, Ken searches your catalog for each capability with the words of its own\n" +
+			"description. It reports which capabilities are confused with each other and which descriptions\n" +
+			"to improve.\n\n" +
+			"With --queries, Ken runs every query of a labelled set. It reports how often the right\n" +
+			"capabilities were found, how high they ranked, how often nothing was shown, how accurate the\n" +
+			"scores are, and the time.\n\n" +
 			`Queries are rows {"id","query","gold":["id",…]}; an empty gold list means that nothing should be` + "\n" +
-			"shown. A gold id that is not in the catalog counts as not found. Scores and rates are 0–100. With\n" +
-			"--compare the same queries run under two configurations; the difference has its 95% interval.",
+			"shown. A gold id that is not in the catalog counts as not found. Scores and rates are 0–100.\n" +
+			"With --compare, Ken runs the same queries under two configurations and reports the difference\n" +
+			"with its 95% interval.",
 		Example: "  ken eval\n" +
 			"  ken eval --corpus tools.jsonl --queries queries.jsonl --queries out-of-scope.jsonl\n" +
 			"  ken eval --corpus tools.jsonl --queries queries.jsonl --compare today.yaml tomorrow.yaml",
@@ -93,19 +96,19 @@ func New(c Config) *cobra.Command {
 func (call request) check(configFile string, given []string) error {
 	switch {
 	case len(call.queries) == 0 && (call.compare != "" || call.baseline):
-		return errors.New("--queries is missing; it names the labelled queries to compare with")
+		return errors.New("--queries is missing; it names the file with labelled queries")
 	case call.misses < 0:
-		return fmt.Errorf("--misses %d is less than none", call.misses)
+		return fmt.Errorf("--misses %d is negative", call.misses)
 	case call.compare == "" && len(given) > 0:
 		return fmt.Errorf("%q is not a flag; configurations are compared with --compare A.yaml B.yaml", given[0])
 	case call.compare == "":
 		return nil
 	case len(given) != 1:
-		return fmt.Errorf("--compare takes two configuration files, A.yaml B.yaml, and got %d", 1+len(given))
+		return fmt.Errorf("--compare takes two configuration files, A.yaml B.yaml; got %d", 1+len(given))
 	case configFile != "":
-		return errors.New("--config and --compare say different things; leave one out")
+		return errors.New("--config and --compare exclude each other; use one of them")
 	case call.baseline:
-		return errors.New("--baseline and --compare both compare; leave one out")
+		return errors.New("--baseline and --compare exclude each other; use one of them")
 	}
 	return nil
 }
@@ -213,7 +216,7 @@ func (c Config) readQueries(files []string) ([]eval.Query, []capability.Problem,
 	if len(queries) == 0 {
 		return nil, nil, &capability.Error{
 			Kind: capability.Invalid, Op: "read queries", Target: strings.Join(files, ", "),
-			Err: errors.New("files contain no valid query"), Fix: "write one JSON object per line",
+			Err: errors.New("the files contain no valid query"), Fix: "write one JSON object per line",
 		}
 	}
 	return queries, problems, nil

@@ -74,7 +74,7 @@ func Commands(c Config) []*cobra.Command {
 // one takes exactly one id.
 func (c Config) one(cmd *cobra.Command, given []string) error {
 	if len(given) != 1 {
-		return c.Usage(fmt.Errorf("%s takes one job id; ken jobs list has them", cmd.CommandPath()))
+		return c.Usage(fmt.Errorf("%s takes one job id; ken jobs list shows the ids", cmd.CommandPath()))
 	}
 	return nil
 }
@@ -84,9 +84,9 @@ func (c Config) add() *cobra.Command {
 	var at, every, cron string
 	cmd := &cobra.Command{
 		Use: `add "/command action arguments"`, Short: "Add a call that a worker runs, now or later",
-		Long: "Add a slash command, or a capability by its id with its arguments as JSON. The id of the job\n" +
-			"is printed at once; ken worker runs it. Rules, grants and approvals are checked when it\n" +
-			"starts, for you and in this session.",
+		Long: "Add a slash command, or a capability by its id with its arguments as JSON. Ken prints\n" +
+			"the id of the job at once; ken worker runs the job. Ken checks rules, grants and approvals\n" +
+			"when the job starts, for you and in this session.",
 		Example: "  ken jobs add \"/backup run\"\n  ken jobs add --at 22:30 tool:write_file '{\"path\":\"a.txt\",\"content\":\"x\"}'\n" +
 			"  ken jobs add --every 1h --priority 5 \"/mail fetch\"\n  ken jobs add --cron \"0 3 * * 1-5\" \"/report build\"",
 		Args: func(_ *cobra.Command, given []string) error {
@@ -232,9 +232,9 @@ type view struct {
 func (c Config) show() *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "Show a job, how far it has come, and its result",
-		Long: "Show a job, how far it has come, and its result. With --wait, wait until it has ended; the\n" +
-			"status is then 0 if it is done, 1 if not, and 4 if it waits for approval.",
+		Use: "show ID", Short: "Show a job, its progress and its result",
+		Long: "Show a job, its progress and its result. With --wait, wait until the job has ended.\n" +
+			"The exit status is then 0 if it is done, 1 if not, and 4 if it waits for approval.",
 		Args: c.one,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return c.With(cmd, func(ctx context.Context, a App) error { return c.print(ctx, a, given[0], wait) })
@@ -374,7 +374,7 @@ func (c Config) cancel() *cobra.Command {
 func (c Config) retry() *cobra.Command {
 	var again bool
 	cmd := &cobra.Command{
-		Use: "retry ID", Short: "Run a job again that failed, was cancelled or is unknown", Args: c.one,
+		Use: "retry ID", Short: "Run a job again that failed, was cancelled or has an unknown outcome", Args: c.one,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return c.With(cmd, func(ctx context.Context, a App) error {
 				j, err := a.Queue.Retry(ctx, given[0], again)
@@ -399,10 +399,10 @@ func (c Config) retry() *cobra.Command {
 func (c Config) worker() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
-		Use: "worker", Short: "Run jobs until it is stopped",
-		Long: "Run jobs, the highest priority first, until it is stopped with Ctrl-C or SIGTERM. It then takes\n" +
-			"no more, and waits for those that run (serve.drain). Any number of workers may run. Each job\n" +
-			"runs in the folder that it was added in. With --once, it ends when no job is left to run now.",
+		Use: "worker", Short: "Run jobs until the worker is stopped",
+		Long: "Run jobs, the highest priority first, until the worker is stopped with Ctrl-C or SIGTERM.\n" +
+			"A stopped worker takes no new jobs and waits for the running ones (serve.drain). Any number\n" +
+			"of workers may run. Each job runs in the folder where it was added. With --once, the worker ends when no job is due.",
 		Args: func(_ *cobra.Command, given []string) error {
 			if len(given) > 0 {
 				return c.Usage(fmt.Errorf("ken worker takes no argument %q; see ken worker --help", given[0]))

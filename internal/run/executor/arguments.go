@@ -170,7 +170,7 @@ func read(dec *json.Decoder, depth int) (any, error) {
 			}
 			name, _ = key.(string) // the decoder allows nothing else here
 			if _, twice := object[name]; twice {
-				return nil, fmt.Errorf("argument %.40q is there twice", name)
+				return nil, fmt.Errorf("duplicate argument %.40q", name)
 			}
 		}
 		v, err := read(dec, depth+1)
@@ -213,7 +213,7 @@ func unique(dec *json.Decoder, depth int) error {
 			}
 			name, _ := key.(string) // the decoder allows nothing else here
 			if seen[name] {
-				return fmt.Errorf("argument %.40q is there twice", name)
+				return fmt.Errorf("duplicate argument %.40q", name)
 			}
 			seen[name] = true
 		}

@@ -51,7 +51,7 @@ func SameCode(call capability.Call, files []File) error {
 	}
 	return &capability.Error{
 		Kind: capability.Conflict, Op: "run", Target: string(call.Target), Rule: "runner.code",
-		Err: errors.New("the program, or a script that it is given, has changed since the call was decided on"), Fix: "make the call again",
+		Err: errors.New("the program or one of its scripts has changed since the call was approved"), Fix: "make the call again",
 	}
 }
 

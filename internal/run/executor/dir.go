@@ -29,9 +29,9 @@ func CleanPath(name string) (string, error) {
 	case !utf8.ValidString(name):
 		return "", errors.New("the path is not UTF-8")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return "", errors.New("the path holds a control character")
+		return "", errors.New("the path contains a control character")
 	case strings.Contains(name, `\`):
-		return "", errors.New("the path holds a backslash; write / between names")
+		return "", errors.New("the path contains a backslash; write / between names")
 	case path.IsAbs(name) || !filepath.IsLocal(name) && !climbs(name):
 		return "", errors.New("the path is absolute")
 	case climbs(name):
@@ -58,7 +58,7 @@ type LinkError struct {
 }
 
 func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s is a symbolic link, and links are not followed", e.Name)
+	return fmt.Sprintf("%s is a symbolic link, and Ken does not follow links", e.Name)
 }
 
 // OpenDir opens a folder beneath a root, name by name, and follows no link on
@@ -113,7 +113,7 @@ func step(at *os.Root, name string, perm fs.FileMode) (*os.Root, error) {
 	}
 	if got, err := next.Stat("."); err != nil || !os.SameFile(info, got) {
 		next.Close()
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("replaced meanwhile; try again")}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("replaced in the meantime; try again")}
 	}
 	return next, nil
 }

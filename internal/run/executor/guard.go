@@ -214,7 +214,7 @@ func (w *walk) folder(ctx context.Context, dir folder) {
 		w.secret(dir.abs)
 		return
 	case err != nil:
-		w.out.Unseen = "it cannot be opened: " + cause(err)
+		w.out.Unseen = "cannot be opened: " + cause(err)
 		return
 	}
 	for {
@@ -226,13 +226,13 @@ func (w *walk) folder(ctx context.Context, dir folder) {
 		switch {
 		case w.out.Unseen != "":
 		case ctx.Err() != nil:
-			w.out.Unseen = "its time was over"
+			w.out.Unseen = "the time limit was reached"
 		case w.entries > mostEntries:
 			w.out.Unseen = "there are more than " + strconv.Itoa(mostEntries) + " files"
 		case len(w.out.Secret)+len(w.out.Protected) > mostGuarded:
 			w.out.Unseen = "there are more than " + strconv.Itoa(mostGuarded) + " files that are guarded"
 		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrNotExist):
-			w.out.Unseen = "it cannot be read: " + cause(err)
+			w.out.Unseen = "cannot be read: " + cause(err)
 		}
 		if err != nil || w.out.Unseen != "" {
 			return
@@ -454,7 +454,7 @@ func (s *Survey) Asks(ctx context.Context, require sandbox.Requirement, f *Facts
 		return
 	}
 	if s.shut != "" && f.Unseen == "" {
-		f.Unseen = "a folder can be opened by the program alone, and the sandbox cannot close it: " + s.shut
+		f.Unseen = "the sandbox cannot hide a folder that only the program can open: " + s.shut
 	}
 	for _, abs := range s.Secret[:min(len(s.Secret), 100)] {
 		f.Paths = append(f.Paths, Path{Name: s.shown(abs)})
@@ -486,7 +486,7 @@ func (s *Survey) Decided(ctx context.Context, call capability.Call, require sand
 	}
 	return call, &capability.Error{
 		Kind: capability.Conflict, Op: "run", Target: string(call.Target), Rule: "arguments.unseen",
-		Err: errors.New("not every file was checked for secrets, and that was not approved: " + now.Unseen), Fix: "make the call again",
+		Err: errors.New("Ken could not check every file for secrets, and the call was not approved without this check: " + now.Unseen), Fix: "make the call again",
 	}
 }
 
@@ -520,12 +520,12 @@ func (s *Survey) explain(r *capability.Result) {
 		})
 	}
 	if len(s.Secret) > 0 && says("ermission denied", "EACCES", "resource busy", "EBUSY") {
-		r.Parts = append(r.Parts, capability.Part{Text: "Closed to this call, because they hold secrets: " + s.shownList(s.Secret) +
-			". To read one, name it in the command: a person is asked then. Changed by: policy.secrets."})
+		r.Parts = append(r.Parts, capability.Part{Text: "This call cannot read these files, because they contain secrets: " + s.shownList(s.Secret) +
+			". To read one, name it in the command; Ken then asks for approval. Changed by: policy.secrets."})
 	}
 	if len(s.Protected) > 0 && says("ead-only file system", "EROFS", "resource busy", "EBUSY") {
-		r.Parts = append(r.Parts, capability.Part{Text: "Read-only in this call, because they govern an agent or are run by themselves: " + s.shownList(s.Protected) +
-			". To change one, name it in the command: a person is asked then. Changed by: policy.protect."})
+		r.Parts = append(r.Parts, capability.Part{Text: "Read-only in this call, because they control an agent or run automatically: " + s.shownList(s.Protected) +
+			". To change one, name it in the command; Ken then asks for approval. Changed by: policy.protect."})
 	}
 }
 

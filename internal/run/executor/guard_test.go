@@ -136,7 +136,7 @@ func TestLookFailsClosed(t *testing.T) {
 	t.Run("no time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if s := look(ctx, t.TempDir()); !strings.Contains(s.Unseen, "its time was over; not looked at: .") {
+		if s := look(ctx, t.TempDir()); !strings.Contains(s.Unseen, "the time limit was reached; not looked at: .") {
 			t.Errorf("Unseen = %q", s.Unseen)
 		}
 	})

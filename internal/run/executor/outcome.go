@@ -128,13 +128,13 @@ func summary(o sandbox.Outcome, end sandbox.End) string {
 	case sandbox.Exited:
 		return fmt.Sprintf("exit status %d", o.ExitCode)
 	case sandbox.TimedOut:
-		return "stopped after " + took + ": its time was over"
+		return "stopped after " + took + ": time limit reached"
 	case sandbox.Cancelled:
 		return "stopped after " + took + ": it was cancelled"
 	case sandbox.OverOutput:
-		return fmt.Sprintf("stopped after %s: it wrote more than it may, %d bytes", took, o.Stdout.Bytes+o.Stderr.Bytes) + changedBy(o.Limit)
+		return fmt.Sprintf("stopped after %s: its output exceeded the limit of %d bytes", took, o.Stdout.Bytes+o.Stderr.Bytes) + changedBy(o.Limit)
 	case sandbox.OverDisk:
-		return "stopped after " + took + ": it used more disk than it may" + changedBy(o.Limit)
+		return "stopped after " + took + ": disk limit reached" + changedBy(o.Limit)
 	}
 	text := "ended by " + o.Signal
 	if o.Limit != "" {
@@ -170,7 +170,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 // Refused turns the error of a run that never started into one of Ken's own.
 func Refused(call capability.Call, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("time limit was over before it began")}
+		return &capability.Error{Kind: capability.Timeout, Op: "run", Target: string(call.Target), Err: errors.New("the time limit was reached before the start")}
 	}
 	if errors.Is(err, context.Canceled) {
 		return &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err}

@@ -101,12 +101,12 @@ func (p *Programs) Check(name string) error {
 func (p *Programs) search(name string, try func(path string) error) error {
 	if filepath.IsAbs(name) {
 		if filepath.Clean(name) != name {
-			return errors.New("the program's path has . or .. in it; write it without")
+			return errors.New("the program's path contains . or ..; write it without")
 		}
 		return try(name)
 	}
 	if name == "" || strings.ContainsAny(name, `/\`) || strings.ContainsRune(name, 0) || name == "." || name == ".." {
-		return errors.New("a program is named plainly or by its absolute path, never relative to a folder")
+		return errors.New("the program is a relative path; use its plain name or its absolute path")
 	}
 	var worst error
 	for _, dir := range p.dirs {
@@ -155,12 +155,12 @@ func executable(path string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, fmt.Errorf("program %s: %w", filepath.Base(path), reason(err))
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return nil, fmt.Errorf("program %s: it is no executable file", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: not an executable file", filepath.Base(path))
 	case info.Mode()&0o002 != 0:
-		return nil, fmt.Errorf("program %s: anybody may write to it; take that right away", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: any user can write to it; remove that permission", filepath.Base(path))
 	}
 	if dir, err := os.Stat(filepath.Dir(path)); err != nil || dir.Mode()&0o002 != 0 {
-		return nil, fmt.Errorf("program %s: anybody may write to its folder; take that right away", filepath.Base(path))
+		return nil, fmt.Errorf("program %s: any user can write to its folder; remove that permission", filepath.Base(path))
 	}
 	return info, nil
 }
@@ -172,7 +172,7 @@ func (p *Programs) look(path string) (Program, error) {
 	}
 	found, ok := p.digests.as(path, info)
 	if !ok {
-		return Program{}, fmt.Errorf("program %s: it cannot be read", filepath.Base(path))
+		return Program{}, fmt.Errorf("program %s: cannot be read", filepath.Base(path))
 	}
 	return Program{Path: path, SHA256: found.sha256, head: found.head}, nil
 }

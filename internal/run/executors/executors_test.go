@@ -96,7 +96,7 @@ func TestUnrunnableRequest(t *testing.T) {
 		t.Errorf("with a usual header = %q, want nothing", got)
 	}
 	for _, header := range []string{"Host", "content-length", "no header"} {
-		if got := unrun(with(header)); !strings.Contains(got, "header that decides how the request is read") {
+		if got := unrun(with(header)); !strings.Contains(got, "header that controls how the request is parsed") {
 			t.Errorf("with the header %s = %q, want why no request can be made", header, got)
 		}
 	}

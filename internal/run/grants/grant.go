@@ -42,7 +42,7 @@ func (g Granter) Grant(_ context.Context, call capability.Call, c *capability.Ca
 	roots := rules.Settings()
 	dir, err := filepath.EvalSymlinks(g.Private.Places.Workspace)
 	if err != nil {
-		return out, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "start ken in a folder that is there"}
+		return out, &capability.Error{Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: err, Fix: "start ken in a folder that exists"}
 	}
 	if err := g.GuardWorkspace(call); err != nil {
 		return out, err
@@ -93,7 +93,7 @@ func (g Granter) guardRoots(call capability.Call, roots []string) error {
 			if own = executor.Resolved(own); within(here, own) || within(own, here) {
 				return &capability.Error{
 					Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "policy.readRoots",
-					Err: fmt.Errorf("the program would see %s, which overlaps Ken's own folder %s", root, own), Fix: "name folders in policy.readRoots and policy.writeRoots that do not hold it",
+					Err: fmt.Errorf("the program would see %s, which overlaps Ken's own folder %s", root, own), Fix: "in policy.readRoots and policy.writeRoots, use folders that do not contain Ken's own folder",
 				}
 			}
 		}

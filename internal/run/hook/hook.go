@@ -69,7 +69,7 @@ type Hook struct{ cfg Config }
 // New makes a Hook.
 func New(cfg Config) (*Hook, error) {
 	if cfg.Name == "" || len(cfg.Command) == 0 {
-		return nil, errors.New("make a hook: it has no name or no command")
+		return nil, errors.New("make a hook: missing name or command")
 	}
 	tools := make([]string, len(cfg.Tools))
 	for i, pattern := range cfg.Tools {
@@ -106,18 +106,18 @@ func (h *Hook) Before(ctx context.Context, call capability.Call) (capability.Cal
 	}
 	said, err := h.ask(ctx, call)
 	if err != nil {
-		return call, h.refusal(call, err, fmt.Sprintf("fix the command of hooks.%s, or take the hook out of ken.yaml", h.cfg.Name))
+		return call, h.refusal(call, err, fmt.Sprintf("fix the command of hooks.%s, or remove the hook from ken.yaml", h.cfg.Name))
 	}
 	switch said.Decision {
 	case "", "allow":
 	case "deny":
 		reason := untrusted.Line(said.Reason, longestReason)
 		if reason == "" {
-			reason = "it gave no reason"
+			reason = "no reason given"
 		}
 		return call, h.refusal(call, errors.New(reason), fmt.Sprintf("do it in a way that the hook %s lets through", h.cfg.Name))
 	default:
-		return call, h.refusal(call, fmt.Errorf("decided %q; it may say allow or deny", untrusted.Line(said.Decision, 40)), "fix the command of hooks."+h.cfg.Name)
+		return call, h.refusal(call, fmt.Errorf("returned the decision %q; a hook may return allow or deny", untrusted.Line(said.Decision, 40)), "fix the command of hooks."+h.cfg.Name)
 	}
 	if len(said.Arguments) == 0 {
 		return call, nil
@@ -191,10 +191,10 @@ func read(text string) (answer, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&said); err != nil {
-		return said, fmt.Errorf("answer cannot be read: %w", err)
+		return said, fmt.Errorf("the answer cannot be parsed: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return said, errors.New("text follows its answer")
+		return said, errors.New("the answer is followed by more text")
 	}
 	return said, nil
 }

@@ -54,12 +54,12 @@ func within(at string, old, now any) error {
 	case map[string]any:
 		was, ok := old.(map[string]any)
 		if !ok {
-			return wider("it was no object")
+			return wider("the original value is not an object")
 		}
 		for name, v := range now {
 			before, there := was[name]
 			if !there {
-				return wider(fmt.Sprintf("%q was not there", name))
+				return wider(fmt.Sprintf("%q is not in the original", name))
 			}
 			if err := within(at+"."+name, before, v); err != nil {
 				return err
@@ -69,14 +69,14 @@ func within(at string, old, now any) error {
 	case []any:
 		was, ok := old.([]any)
 		if !ok {
-			return wider("it was no list")
+			return wider("the original value is not a list")
 		}
 		for i, v := range now { // each must follow, in order, from one that was there
 			for len(was) > 0 && within(at, was[0], v) != nil {
 				was = was[1:]
 			}
 			if len(was) == 0 {
-				return wider(fmt.Sprintf("item %d was not there", i+1))
+				return wider(fmt.Sprintf("item %d is not in the original", i+1))
 			}
 			was = was[1:]
 		}
@@ -84,26 +84,26 @@ func within(at string, old, now any) error {
 	case json.Number:
 		was, ok := old.(json.Number)
 		if !ok || !nearer(was, now) {
-			return wider("the number is larger than it was")
+			return wider("the number is larger than the original")
 		}
 		return nil
 	case bool:
 		if was, ok := old.(bool); !ok || now && !was {
-			return wider("it was not true")
+			return wider("the original value is not true")
 		}
 		return nil
 	case string:
 		if was, ok := old.(string); !ok || was != now {
-			return wider("the text is another")
+			return wider("the text differs from the original")
 		}
 		return nil
 	case nil:
 		if old != nil {
-			return wider("leave it out instead of null")
+			return wider("omit the member instead of setting null")
 		}
 		return nil
 	}
-	return wider("it is of an unknown kind")
+	return wider("the value has an unknown type")
 }
 
 // nearer reports whether a number lies between zero and another.

@@ -71,7 +71,7 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time, reda
 	}}
 	first, err := json.Marshal(l.head)
 	if err != nil {
-		return nil, fmt.Errorf("keep its lists: %w", err)
+		return nil, fmt.Errorf("cache the server's lists: %w", err)
 	}
 	clean, err := redactJSON(first, redact)
 	if err != nil {
@@ -80,7 +80,7 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time, reda
 	if !bytes.Equal(clean, first) {
 		first, l.head = clean, head{}
 		if err := json.Unmarshal(first, &l.head); err != nil {
-			return nil, fmt.Errorf("keep its lists: %w", err)
+			return nil, fmt.Errorf("cache the server's lists: %w", err)
 		}
 	}
 	h := sha256.New()
@@ -90,7 +90,7 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time, reda
 	for i, t := range got.Tools {
 		object, err := json.Marshal(t)
 		if err != nil {
-			return nil, fmt.Errorf("keep its tool %q: %w", t.Name, err)
+			return nil, fmt.Errorf("cache the tool %q: %w", t.Name, err)
 		}
 		if object, err = redactJSON(object, redact); err != nil {
 			return nil, err
@@ -111,7 +111,7 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time, reda
 
 // parseLists reads a file back. The tools are checked where they are read.
 func parseLists(data []byte) (*lists, error) {
-	damaged := errors.New("the file with its lists is damaged")
+	damaged := errors.New("the cached lists are damaged")
 	line, rest, ok := bytes.Cut(data, []byte(",\n"))
 	opening, rest, ok2 := bytes.Cut(rest, []byte("\n"))
 	if !ok || !ok2 || string(opening) != `"tools":[` {
@@ -126,7 +126,7 @@ func parseLists(data []byte) (*lists, error) {
 		return nil, damaged
 	}
 	if first.Version != listsVersion {
-		return nil, fmt.Errorf("the file with its lists is of version %d, this program reads %d", first.Version, listsVersion)
+		return nil, fmt.Errorf("the cached lists have version %d, this program reads %d", first.Version, listsVersion)
 	}
 	l := &lists{listed: first.Listed, data: data}
 	if json.Unmarshal(first.Head, &l.head) != nil {
@@ -163,7 +163,7 @@ func (l *lists) checkSum(first []byte) error {
 		h.Write([]byte{'\n'})
 	}
 	if hex.EncodeToString(h.Sum(nil)[:16]) != l.sum {
-		return errors.New("the file with its lists was changed")
+		return errors.New("the cached lists were modified")
 	}
 	return nil
 }
@@ -182,11 +182,11 @@ func newShelf(dir string) (*shelf, error) {
 		return s, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return s, fmt.Errorf("make the folder for lists: %w", err)
+		return s, fmt.Errorf("create the cache folder: %w", err)
 	}
 	salt, err := sharedSalt(filepath.Join(dir, "salt"), s.salt)
 	if err != nil {
-		return s, fmt.Errorf("use the folder for lists: %w", err)
+		return s, fmt.Errorf("open the cache folder: %w", err)
 	}
 	s.salt, s.dir = salt, dir
 	return s, nil
@@ -239,7 +239,7 @@ func (s *shelf) load(identity string) (*lists, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > mostLists {
-		return nil, errors.New("the file with its lists is not a regular file, or too large")
+		return nil, errors.New("the cached lists are not a regular file, or too large")
 	}
 	data := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -261,7 +261,7 @@ func (s *shelf) store(identity string, l *lists) error {
 	}
 	if err != nil {
 		os.Remove(scratch)
-		return fmt.Errorf("keep its lists: %w", err)
+		return fmt.Errorf("cache the server's lists: %w", err)
 	}
 	return nil
 }

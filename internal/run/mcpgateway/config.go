@@ -223,7 +223,7 @@ func (c Config) filled() (Config, error) {
 	}
 	for _, dir := range c.Hide {
 		if rel, err := filepath.Rel(dir, c.Work); c.Work != "" && err == nil && filepath.IsLocal(rel) {
-			return c, fmt.Errorf("make gateway: servers work in %s, which is hidden from them; put it elsewhere", c.Work)
+			return c, fmt.Errorf("make gateway: the servers' folder %s is hidden from them; use another folder", c.Work)
 		}
 	}
 	seen := map[string]bool{}
@@ -232,7 +232,7 @@ func (c Config) filled() (Config, error) {
 			return c, fmt.Errorf("make gateway: %w", err)
 		}
 		if seen[s.Name] {
-			return c, fmt.Errorf("make gateway: two servers are named %s; rename one of them", s.Name)
+			return c, fmt.Errorf("make gateway: duplicate server name %s; rename one", s.Name)
 		}
 		seen[s.Name] = true
 	}
@@ -245,7 +245,7 @@ const mostServerName = 128
 func checkName(name string) error {
 	bad := func(r rune) bool { return r == '/' || unicode.IsControl(r) || unicode.IsSpace(r) }
 	if name == "" || len(name) > mostServerName || strings.ContainsFunc(name, bad) {
-		return fmt.Errorf("the server name %q has a slash, a space, or no or more than %d bytes; rename it", name, mostServerName)
+		return fmt.Errorf("invalid server name %q: it must have 1 to %d bytes, without slashes and spaces", name, mostServerName)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (s Server) check() error {
 	case s.Profile != ProfileImported && s.Profile != ProfileConfined:
 		return fmt.Errorf("profile %q: use imported or confined", s.Profile)
 	case s.Profile == ProfileImported && len(s.Read)+len(s.Write)+len(s.Hosts) > 0:
-		return errors.New("read, write and hosts mean something for profile confined only")
+		return errors.New("read, write and hosts are valid only with the profile confined")
 	}
 	if s.URL != "" && !strings.Contains(s.URL, "${") {
 		if _, err := parseURL(s.URL); err != nil {
@@ -328,7 +328,7 @@ func (s *Server) identity(salt []byte) string {
 }
 
 // errHeld is why a definition cannot be used that waits for a person.
-var errHeld = errors.New("definition differs from what was accepted")
+var errHeld = errors.New("the definition differs from the accepted one")
 
 // invalid makes the error of a definition that cannot be used.
 func (s *Server) invalid(err error) error {

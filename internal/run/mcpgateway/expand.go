@@ -97,7 +97,7 @@ func (u *unset) Error() string {
 		}
 		all = append(all, name)
 	}
-	return "it refers to what is not set: " + strings.Join(all, ", ")
+	return "the definition refers to values that are not set: " + strings.Join(all, ", ")
 }
 
 // fix says what a person can do: for the first name, the rest is like it.
@@ -224,7 +224,7 @@ func (x *expander) command(s *Server, search string) (command, error) {
 		}
 	}
 	if c.dir != "" && (!filepath.IsAbs(c.dir) || filepath.Clean(c.dir) == "/") {
-		return c, errors.New("cwd is not the absolute path of a folder below /")
+		return c, errors.New("cwd must be the absolute path of a folder below /")
 	}
 	found, err := findProgram(s.Command, search)
 	if err != nil {
@@ -262,7 +262,7 @@ func findProgram(name, search string) (string, error) {
 		return filepath.Clean(name), executable(filepath.Clean(name))
 	}
 	if strings.ContainsRune(name, filepath.Separator) {
-		return "", errors.New("command is a relative path; write it from /, or as a plain name")
+		return "", errors.New("command is a relative path; use an absolute path or a plain name")
 	}
 	for _, dir := range filepath.SplitList(search) {
 		if p := filepath.Join(dir, name); filepath.IsAbs(dir) && executable(p) == nil {
@@ -278,7 +278,7 @@ func executable(name string) error {
 		return fmt.Errorf("program %s: %w", filepath.Base(name), errors.Unwrap(err))
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return fmt.Errorf("program %s: it is no executable file", filepath.Base(name))
+		return fmt.Errorf("program %s: not an executable file", filepath.Base(name))
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func TestDiesInCall(t *testing.T) {
 		begun := time.Now()
 		_, err = g.Invoke(t.Context(), callAs("ada", "", "s/crash", ""))
 		if capability.KindOf(err) == capability.Unavailable {
-			if !strings.Contains(err.Error(), "next start") || !strings.Contains(err.Error(), "exit status 7") {
+			if !strings.Contains(err.Error(), "Ken starts it again in") || !strings.Contains(err.Error(), "exit status 7") {
 				t.Errorf("the answer of a server that is left alone = %v after %v", err, time.Since(begun))
 			}
 			if st := g.Status()[0]; st.State != BackingOff {
@@ -473,7 +473,7 @@ func TestOddLists(t *testing.T) {
 		told = append(told, p.Message)
 	}
 	all := strings.Join(told, "\n")
-	for _, want := range []string{"twice", "nnn", "no name", "its resources cannot be listed: the server says: no store"} {
+	for _, want := range []string{"twice", "nnn", "missing name", "the resources cannot be listed: the server says: no store"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("problems %q do not tell of %s", all, want)
 		}

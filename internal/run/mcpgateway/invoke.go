@@ -71,7 +71,7 @@ func (g *Gateway) Invoke(ctx context.Context, call capability.Call) (capability.
 	if err := b.calls.enter(ctx, whose{person{call.Principal.Tenant, call.Principal.ID}, call.Session}); err != nil {
 		return capability.Result{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "call", Target: string(call.Target), Rule: "mcp.servers." + s.def.Name + ".concurrent",
-			Err: fmt.Errorf("%d calls are on their way already: %w", s.def.Concurrent, err), Fix: "call later, or allow more at one time",
+			Err: fmt.Errorf("%d calls are already in progress: %w", s.def.Concurrent, err), Fix: "call later, or allow more at one time",
 		}
 	}
 	defer b.calls.leave()
@@ -121,16 +121,16 @@ func (s *server) entry(call capability.Call) (*entry, error) {
 	switch {
 	case e == nil:
 		return nil, &capability.Error{
-			Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("the server does not offer it any more"), Fix: "look for another",
+			Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errors.New("the server no longer offers this tool"), Fix: "look for another",
 		}
 	case e.barred != "":
 		return nil, &capability.Error{
 			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Rule: e.barred,
-			Err: errors.New("differs from what was accepted"), Fix: "ken extension review mcp:" + s.def.Name,
+			Err: errors.New("the tool differs from the accepted version"), Fix: "ken extension review mcp:" + s.def.Name,
 		}
 	case call.CapabilityHash != "" && call.CapabilityHash != e.Hash:
 		return nil, &capability.Error{
-			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Err: errors.New("changed since it was looked at"), Fix: "describe it again, then call",
+			Kind: capability.Conflict, Op: "call", Target: string(call.Target), Err: errors.New("the tool changed since it was described"), Fix: "describe it again, then call",
 		}
 	}
 	return e, nil
@@ -209,7 +209,7 @@ func (b *backend) judge(ctx context.Context, l *link.Link, call capability.Call,
 			out.Err = why
 		}
 		if out.Fix == "" {
-			out.Fix = "look whether it had its effect before calling again"
+			out.Fix = "check whether it took effect before you call again"
 		}
 		return &out
 	}

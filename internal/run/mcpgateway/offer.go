@@ -113,7 +113,7 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 			if first != f.Wire {
 				how = " (in two Unicode forms)"
 			}
-			s.problem(o, capability.Grave, "duplicate-tool", fmt.Sprintf("it lists the tool %s twice%s; the first stands", show(f.Name), how), "tell its author")
+			s.problem(o, capability.Grave, "duplicate-tool", fmt.Sprintf("the server lists the tool %s twice%s; Ken uses the first one", show(f.Name), how), "tell its author")
 			return
 		}
 		seen[f.Name] = f.Wire
@@ -157,7 +157,7 @@ func (s *server) judge(ctx context.Context, o *offer, tools []pin.Tool) map[stri
 	}
 	verdicts, err := s.g.cfg.Pins.Check(ctx, s.pinKey(), tools)
 	if err != nil {
-		s.problem(o, capability.Grave, "mcp-pins", "its tools could not be compared with what was accepted: "+err.Error(), "fix the store; see ken doctor")
+		s.problem(o, capability.Grave, "mcp-pins", "the tools could not be compared with the accepted ones: "+err.Error(), "fix the store; see ken doctor")
 	}
 	return verdicts
 }
@@ -186,7 +186,7 @@ func finding(v pin.Verdict) (f capability.Finding, bad bool) {
 	case pin.Changed:
 		f.Rule = ruleChanged
 	default:
-		f.Rule, f.Excerpt = "mcp-unpinned", "it is unknown whether it is what was accepted"
+		f.Rule, f.Excerpt = "mcp-unpinned", "Ken cannot tell whether this is the accepted version"
 	}
 	return f, true
 }

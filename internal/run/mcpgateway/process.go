@@ -84,16 +84,16 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	dir := c.dir
 	if dir == "" {
 		if g.cfg.Work == "" {
-			return sandbox.Spec{}, errors.New("missing cwd, and there is no folder for servers without one")
+			return sandbox.Spec{}, errors.New("missing cwd, and no default folder for servers is configured")
 		}
 		dir = filepath.Join(g.cfg.Work, fileName(def.Name))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return sandbox.Spec{}, fmt.Errorf("make its folder: %w", err)
+			return sandbox.Spec{}, fmt.Errorf("create the server's folder: %w", err)
 		}
 	}
 	for _, own := range g.cfg.Hide { // what is not there cannot be hidden, and a server could make it
 		if err := os.MkdirAll(own, 0o700); err != nil {
-			return sandbox.Spec{}, fmt.Errorf("hide Ken's own folders from it: %w", err)
+			return sandbox.Spec{}, fmt.Errorf("hide Ken's own folders: %w", err)
 		}
 	}
 	limits := g.cfg.Limits
@@ -121,7 +121,7 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	}
 	var err error
 	if spec.Work, err = os.OpenRoot(dir); err != nil {
-		return spec, fmt.Errorf("open its folder: %w", err)
+		return spec, fmt.Errorf("open the server's folder: %w", err)
 	}
 	return spec, nil
 }

@@ -57,13 +57,13 @@ func redactJSON(text []byte, redact func(string) string) ([]byte, error) {
 		s, plain := plainString(text[at:end])
 		if !plain {
 			if err := json.Unmarshal(text[at:end], &s); err != nil {
-				return nil, fmt.Errorf("take secrets out of its lists: %w", err)
+				return nil, fmt.Errorf("remove secrets from the server's lists: %w", err)
 			}
 		}
 		if clean := redact(s); clean != s {
 			quoted, err := json.Marshal(clean)
 			if err != nil {
-				return nil, fmt.Errorf("take secrets out of its lists: %w", err)
+				return nil, fmt.Errorf("remove secrets from the server's lists: %w", err)
 			}
 			out = append(append(out, text[done:at]...), quoted...)
 			done = end

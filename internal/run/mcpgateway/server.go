@@ -276,7 +276,7 @@ func (s *server) hold(k key) (*backend, error) {
 		s.mu.Unlock()
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "call MCP server", Target: s.def.Name,
-			Err: errors.New("definition changed meanwhile"), Fix: "call again",
+			Err: errors.New("the definition changed in the meantime"), Fix: "call again",
 		}
 	default:
 		if b = s.adoptLocked(k); b == nil {
@@ -326,7 +326,7 @@ func (s *server) roomLocked() (*link.Link, error) {
 	if oldest == nil {
 		return nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "start MCP server", Target: s.def.Name,
-			Err: fmt.Errorf("%d of it run already", len(s.backs)), Rule: "mcp.servers." + s.def.Name + ".scope", Fix: "end sessions, or share it",
+			Err: fmt.Errorf("%d instances already run", len(s.backs)), Rule: "mcp.servers." + s.def.Name + ".scope", Fix: "end sessions, or set scope: shared",
 		}
 	}
 	delete(s.backs, oldest.key)

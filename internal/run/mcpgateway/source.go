@@ -184,7 +184,7 @@ func (s *server) unlisted() []capability.Problem {
 		out = append(out, capability.Problem{Severity: severity, Code: code, Origin: s.origin(), Message: message, Fix: fix})
 	}
 	if s.damaged != nil {
-		add(capability.Warning, "mcp-cache", fmt.Sprintf("what %s offers is read again: %v", s.def.Name, s.damaged), "")
+		add(capability.Warning, "mcp-cache", fmt.Sprintf("Ken reads the lists of %s again: %v", s.def.Name, s.damaged), "")
 	}
 	if s.lastErr != nil && s.asleep {
 		add(capability.Grave, "mcp-server", s.g.cfg.Redact(fmt.Sprintf("the server %s cannot be listed: %v", s.def.Name, s.lastErr)), "see ken doctor")
@@ -264,7 +264,7 @@ func (w *watched) Detail(_ context.Context, c *capability.Capability) (capabilit
 // written again.
 func (s *server) search(c *capability.Capability) (capability.Detail, error) {
 	conflict := &capability.Error{
-		Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("changed since it was loaded"), Fix: "reload the catalog",
+		Kind: capability.Conflict, Op: "read", Target: string(c.ID), Err: errors.New("the tool changed since it was loaded"), Fix: "reload the catalog",
 	}
 	s.mu.Lock()
 	l := s.kept

@@ -67,7 +67,7 @@ func (b *backend) failed() error {
 // restingLocked is the answer while the back end is left alone.
 func (b *backend) restingLocked() error {
 	left := b.until.Sub(now()).Round(10 * time.Millisecond)
-	var cause error = fmt.Errorf("failed %d times, the next start is in %v", b.failures, left)
+	var cause error = fmt.Errorf("failed %d times; Ken starts it again in %v", b.failures, left)
 	fix, rule := "", ""
 	if e, ok := errors.AsType[*capability.Error](b.err); ok {
 		fix, rule = e.Fix, e.Rule
@@ -121,7 +121,7 @@ func (b *backend) startError(ctx context.Context, err error) error {
 	}
 	if ctx.Err() != nil && b.s.g.ctx.Err() == nil {
 		cause = link.WithRemedy(fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause), link.Elsewhere)
-		fix, rule = "see what it waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"
+		fix, rule = "check what the server waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"
 	}
 	return b.unavailable(cause, fix, rule)
 }

@@ -52,7 +52,7 @@ func TestBackOff(t *testing.T) {
 				begun := now()
 				_, err := g.Invoke(t.Context(), call)
 				e, _ := errors.AsType[*capability.Error](err)
-				if e == nil || e.Kind != capability.Unavailable || !strings.Contains(err.Error(), "next start") ||
+				if e == nil || e.Kind != capability.Unavailable || !strings.Contains(err.Error(), "Ken starts it again in") ||
 					!strings.Contains(err.Error(), "no-such-program") || !strings.Contains(e.Fix, "fix s in ") || !now().Equal(begun) {
 					t.Fatalf("while it is left alone: %v after %v", err, now().Sub(begun))
 				}
@@ -114,7 +114,7 @@ func TestExpand(t *testing.T) {
 		x := &expander{get: get}
 		got := x.expand(in)
 		if err := x.err(); err != nil {
-			got = "!" + strings.TrimPrefix(err.Error(), "it refers to what is not set: ")
+			got = "!" + strings.TrimPrefix(err.Error(), "the definition refers to values that are not set: ")
 		}
 		if got != want {
 			t.Errorf("expand(%q) = %q, want %q", in, got, want)
@@ -139,7 +139,7 @@ func TestExpandForeign(t *testing.T) {
 		x := g.expander(&Server{Foreign: true, Folder: "/project"})
 		got := x.expand(in)
 		if err := x.err(); err != nil {
-			got = "!" + strings.TrimPrefix(err.Error(), "it refers to what is not set: ")
+			got = "!" + strings.TrimPrefix(err.Error(), "the definition refers to values that are not set: ")
 			if fix := err.(*unset).fix(); strings.Contains(fix, "ken secret set") {
 				t.Errorf("fix of %s = %q, which would not help", in, fix)
 			}

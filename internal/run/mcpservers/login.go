@@ -54,9 +54,9 @@ func (s *Servers) Login(ctx context.Context, name string, ask func(ctx context.C
 	i := slices.IndexFunc(list, func(def mcpgateway.Server) bool { return def.Name == name })
 	switch {
 	case i < 0:
-		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("MCP server not found"), Fix: "ken extension list names those there are"}
+		return &capability.Error{Kind: capability.NotFound, Op: "log in to", Target: name, Err: errors.New("MCP server not found"), Fix: "ken extension list shows all servers"}
 	case list[i].URL == "":
-		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("server is started by a command and has no login"), Fix: "give it what it needs with ken secret set, and env in its definition"}
+		return &capability.Error{Kind: capability.Invalid, Op: "log in to", Target: name, Err: errors.New("the server is started by a command and has no login"), Fix: "pass its credentials with ken secret set and env in its definition"}
 	}
 	h, err := s.newLogin(list[i], s.cfg.Operator, ask)
 	if err != nil {
@@ -72,14 +72,14 @@ func loginError(s mcpgateway.Server, err error) error {
 		return err
 	}
 	out := *e
-	out.Fix = "see whether it needs a login at all: ken doctor says how it stands"
+	out.Fix = "check with ken doctor whether it needs a login at all"
 	if unreached, is := errors.AsType[*url.Error](err); is {
 		where := "it"
 		if u, perr := url.Parse(unreached.URL); perr == nil && u.Host != "" {
 			where = u.Scheme + "://" + u.Host
 		}
 		out.Err = fmt.Errorf("%s cannot be reached: %w", where, unreached.Err)
-		out.Fix = "see that it runs, and that the address in " + s.Origin.String() + " is right"
+		out.Fix = "check that the server runs, and that the address in " + s.Origin.String() + " is right"
 	}
 	return &out
 }

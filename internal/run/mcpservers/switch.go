@@ -24,7 +24,7 @@ func (s *Servers) Switch(ctx context.Context, by capability.Principal, name stri
 		return false, err
 	}
 	if def.Origin.Path != File(s.cfg.Places) {
-		e := &capability.Error{Kind: capability.Invalid, Op: op, Target: "mcp:" + name, Err: fmt.Errorf("server is defined in %s, which Ken does not change", def.Origin)}
+		e := &capability.Error{Kind: capability.Invalid, Op: op, Target: "mcp:" + name, Err: fmt.Errorf("the server is defined in %s, which Ken does not change", def.Origin)}
 		at := "to its entry there"
 		line := `"disabled": true`
 		if slices.Contains(s.cfg.ConfigFiles, def.Origin.Path) {
@@ -62,7 +62,7 @@ func (s *Servers) recordSwitch(ctx context.Context, by capability.Principal, nam
 		r.Metadata.Notes = map[string]string{"why": why}
 	}
 	if err := s.cfg.Record(ctx, r); err != nil {
-		return &capability.Error{Kind: capability.Unavailable, Op: word, Target: id, Rule: "audit", Err: errors.Join(errors.New("change could not be recorded, so nothing was changed"), err), Fix: "fix the audit log; ken doctor says what is wrong"}
+		return &capability.Error{Kind: capability.Unavailable, Op: word, Target: id, Rule: "audit", Err: errors.Join(errors.New("the change could not be recorded, so nothing was changed"), err), Fix: "fix the audit log; ken doctor shows the problem"}
 	}
 	return nil
 }

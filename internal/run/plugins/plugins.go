@@ -26,7 +26,7 @@ func Start(ctx context.Context, list []plugin.Plugin, onClose func(func() error)
 	for _, p := range list {
 		name := p.Name()
 		if name == "" || names[name] {
-			return nil, fmt.Errorf("open with the plugin %q: its name is empty or taken; give it another", name)
+			return nil, fmt.Errorf("open with the plugin %q: the name is empty or taken; use another name", name)
 		}
 		names[name] = true
 		if s, ok := p.(plugin.Starter); ok {
@@ -85,7 +85,7 @@ func (s *Set) AddExecutors(to runner.Executors) error {
 			family, _, _ := strings.Cut(name, ".")
 			for taken := range to {
 				if have, _, _ := strings.Cut(taken, "."); have == family {
-					return fmt.Errorf("the plugin %s brings the runner %s, and there is %s; give it another name", p.Name(), name, taken)
+					return fmt.Errorf("the plugin %s adds the runner %s, but %s already exists; rename the runner", p.Name(), name, taken)
 				}
 			}
 			to[name] = invoked{invoker}

@@ -96,15 +96,15 @@ func (j *Job) check() error {
 	case j.Call.Target == "":
 		return invalid("the job names no capability", "name one")
 	case j.Call.Principal.ID == "":
-		return invalid("the job has no principal", "say who makes the call")
+		return invalid("the job has no principal", "set the principal of the call")
 	case j.Priority < -MaxPriority || j.Priority > MaxPriority:
-		return invalid(fmt.Sprintf("the priority %d is not within %d to %d", j.Priority, -MaxPriority, MaxPriority), "choose one in that range")
+		return invalid(fmt.Sprintf("the priority %d is not in the range %d to %d", j.Priority, -MaxPriority, MaxPriority), "choose one in that range")
 	case j.Retries < 0 || j.Retries > MaxRetries:
-		return invalid(fmt.Sprintf("%d retries are not within 0 to %d", j.Retries, MaxRetries), "choose a number in that range")
+		return invalid(fmt.Sprintf("the number of retries, %d, is not in the range 0 to %d", j.Retries, MaxRetries), "choose a number in that range")
 	case len(j.Call.Arguments) > 0 && !json.Valid(j.Call.Arguments):
 		return invalid("the arguments are not JSON", "write a JSON object")
 	case !j.At.IsZero() && (j.At.UTC().Year() < firstYear || j.At.UTC().Year() > lastYear):
-		return invalid(fmt.Sprintf("the year %d is not within %d to %d", j.At.UTC().Year(), firstYear, lastYear), "choose a time in that range")
+		return invalid(fmt.Sprintf("the year %d is not in the range %d to %d", j.At.UTC().Year(), firstYear, lastYear), "choose a time in that range")
 	case j.Schedule != "":
 		_, err := ParseSchedule(j.Schedule)
 		return err
@@ -128,7 +128,7 @@ func invalid(why, fix string) error {
 
 func notFound(id string) error {
 	return &capability.Error{
-		Kind: capability.NotFound, Op: "find job", Target: fmt.Sprintf("%.64q", id), Err: errors.New("no such job"),
+		Kind: capability.NotFound, Op: "find job", Target: fmt.Sprintf("%.64q", id), Err: errors.New("job not found"),
 		Fix: "see ken jobs list; ended jobs are removed after jobs.keep",
 	}
 }

@@ -32,7 +32,7 @@ func ParseSchedule(text string) (Plan, error) {
 	case "every":
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < shortestEvery {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has no time of at least %v", text, shortestEvery), "write how often, as in every 90m")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has no interval of at least %v", text, shortestEvery), "write how often, as in every 90m")
 		}
 		if d > longestEvery {
 			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has more than ten years between two runs", text), "write how often, as in every 90m")
@@ -44,11 +44,11 @@ func ParseSchedule(text string) (Plan, error) {
 			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q: %v", text, err), "write minute, hour, day, month and weekday, as in cron 0 3 * * 1-5")
 		}
 		if c.next(time.Now()).IsZero() {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q never comes", text), "choose a day that exists")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q never runs", text), "choose a day that exists")
 		}
 		return Plan{cron: c}, nil
 	}
-	return Plan{}, invalid(fmt.Sprintf("the schedule %.100q is neither", text), "write every DURATION or cron FIELDS")
+	return Plan{}, invalid(fmt.Sprintf("invalid schedule %.100q", text), "write every DURATION or cron FIELDS")
 }
 
 // Next returns the first time after now; base is when the job was first to run,
@@ -76,7 +76,7 @@ func parseCron(text string) (*cron, error) {
 	}
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
-		return nil, fmt.Errorf("it has %d fields, not 5", len(fields))
+		return nil, fmt.Errorf("found %d fields, want 5", len(fields))
 	}
 	c := &cron{anyDay: strings.HasPrefix(fields[2], "*"), anyWeekday: strings.HasPrefix(fields[4], "*")}
 	for i, f := range []struct {
@@ -112,7 +112,7 @@ func parseField(text string, min, max int, names []string) (uint64, error) {
 			}
 		}
 		if n < min || n > max {
-			return 0, fmt.Errorf("%d is not within %d to %d", n, min, max)
+			return 0, fmt.Errorf("%d is not in the range %d to %d", n, min, max)
 		}
 		return n, nil
 	}
@@ -145,7 +145,7 @@ func parseField(text string, min, max int, names []string) (uint64, error) {
 				high = low
 			}
 			if high < low {
-				return 0, fmt.Errorf("the range %q runs backwards", span)
+				return 0, fmt.Errorf("the range %q ends before it begins", span)
 			}
 		}
 		for n := low; n <= high; n += step {

@@ -231,7 +231,7 @@ func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
 		j.Version = version
 		return j, err
 	}
-	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "add job", Err: errors.New("no free id was found"), Fix: "try again"}
+	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "add job", Err: errors.New("no free job id found"), Fix: "try again"}
 }
 
 // checkRoom refuses a job if its principal has too many that have not ended. A
@@ -258,9 +258,9 @@ func (q *Stored) checkRoom(ctx context.Context, j *Job) error {
 	if count < most && bytes <= mostBytes {
 		return nil
 	}
-	why := fmt.Errorf("%d jobs of %s have not ended", count, j.Call.Principal.ID)
+	why := fmt.Errorf("%d jobs of %s are unfinished", count, j.Call.Principal.ID)
 	if count < most {
-		why = fmt.Errorf("%w, and their arguments and these are larger than %d MiB", why, mostBytes>>20)
+		why = fmt.Errorf("%w, and with this job their arguments are larger than %d MiB", why, mostBytes>>20)
 	}
 	return &capability.Error{
 		Kind: capability.Denied, Op: "add job for", Target: string(j.Call.Target), Rule: "jobs.pending", Err: why,
@@ -387,7 +387,7 @@ func (q *Stored) edit(ctx context.Context, id string, f func(*Job) (func(*store.
 			return j, err
 		}
 	}
-	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "change job", Target: id, Err: errors.New("it changes too fast"), Fix: "try again"}
+	return Job{}, &capability.Error{Kind: capability.Conflict, Op: "change job", Target: id, Err: errors.New("the job changes too fast"), Fix: "try again"}
 }
 
 // Cancel ends a job, or has its worker end it.
@@ -396,7 +396,7 @@ func (q *Stored) Cancel(ctx context.Context, id, by string) (Job, error) {
 		switch {
 		case j.State.Final():
 			return nil, &capability.Error{
-				Kind: capability.Conflict, Op: "cancel job", Target: id, Err: fmt.Errorf("it is %s", j.State), Fix: "only a job that has not ended can be cancelled",
+				Kind: capability.Conflict, Op: "cancel job", Target: id, Err: fmt.Errorf("the job is %s", j.State), Fix: "only a job that has not ended can be cancelled",
 			}
 		case j.State == Running:
 			j.CancelBy = by
@@ -415,11 +415,11 @@ func (q *Stored) Retry(ctx context.Context, id string, again bool) (Job, error) 
 		}
 		switch {
 		case j.Schedule != "":
-			return refuse("it is a schedule", "add it again, or retry one of its runs")
+			return refuse("the job is a schedule", "add it again, or retry one of its runs")
 		case j.State == Done || !j.State.Final():
-			return refuse(fmt.Sprintf("it is %s", j.State), "only a job that failed, was cancelled or is unknown can be retried")
+			return refuse(fmt.Sprintf("the job is %s", j.State), "only a job that failed, was cancelled or is unknown can be retried")
 		case j.State == Unknown && !again:
-			return refuse("it may have had its effect already", "look whether it happened; then ken jobs retry --again "+id+" runs it again")
+			return refuse("the job may already have taken effect", "check whether it did; then ken jobs retry --again "+id+" runs it again")
 		case j.State == Unknown && j.Effect != "":
 			// The same key, and the answer that the runner wants.
 			j.Call.Answers = map[string]json.RawMessage{answerAgain: encode(j.Effect)}

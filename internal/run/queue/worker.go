@@ -489,5 +489,5 @@ func firstText(res capability.Result) string {
 			return short(line, 300)
 		}
 	}
-	return "it gave no reason"
+	return "no reason given"
 }

@@ -107,13 +107,13 @@ func (q *Query) check() error {
 			return bad(fmt.Sprintf("the pattern has %d bytes", len(q.Pattern)), fmt.Sprintf("give one of 1 to %d", longPattern))
 		}
 	default:
-		return bad("there is no such op", "the ops are head, tail, lines, chars, search, info and list")
+		return bad("unknown op", "the ops are head, tail, lines, chars, search, info and list")
 	}
 	if q.Count < 0 || q.From < 0 || q.To < 0 || q.Limit < 0 {
 		return bad("a number is below zero", "lines and characters count from 1")
 	}
 	if q.To > 0 && q.To < max(q.From, 1) {
-		return bad(fmt.Sprintf("the range ends at %d, before it begins at %d", q.To, q.From), "let to be at least from")
+		return bad(fmt.Sprintf("the range ends at %d, before it begins at %d", q.To, q.From), "set to to at least from")
 	}
 	if q.Limit == 0 {
 		q.Limit = visible

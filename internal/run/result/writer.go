@@ -50,7 +50,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.done {
-		return 0, errors.New("write result: it was committed already; create another")
+		return 0, errors.New("write result: already committed; create a new result")
 	}
 	n := len(p)
 	if !w.over {
@@ -171,7 +171,7 @@ func (w *Writer) Commit(failed bool, meta map[string]string) (Entry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.done {
-		return Entry{}, errors.New("commit result: it was committed already; create another")
+		return Entry{}, errors.New("commit result: already committed; create a new result")
 	}
 	e, err := w.commit(failed, meta)
 	if err != nil {

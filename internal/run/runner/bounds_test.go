@@ -90,7 +90,7 @@ func TestBoundsAreAskedForWithEveryCall(t *testing.T) {
 	for _, c := range []struct {
 		bytes  int
 		refuse string
-	}{{1000, ""}, {20, "limits.argumentBytes is 20"}, {-1, "limits.argumentBytes is 5"}} {
+	}{{1000, ""}, {20, "limits.argumentBytes (20)"}, {-1, "limits.argumentBytes (5"}} {
 		bounds.ArgumentBytes = c.bytes
 		_, err := r.Invoke(t.Context(), callOf("look", `{"text":"some words here"}`))
 		if (err == nil) != (c.refuse == "") || err != nil && !strings.Contains(err.Error(), c.refuse) {

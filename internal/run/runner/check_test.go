@@ -47,7 +47,7 @@ func (a *asking) Consume(context.Context, string) (approval.Grant, error) {
 }
 
 func stale() error {
-	return &capability.Error{Kind: capability.Conflict, Op: "write", Target: "a.txt", Rule: "files.stale", Err: errors.New("it is not what was read"), Fix: "read it again"}
+	return &capability.Error{Kind: capability.Conflict, Op: "write", Target: "a.txt", Rule: "files.stale", Err: errors.New("the file changed since it was read"), Fix: "read it again"}
 }
 
 func refuses(_ context.Context, _ capability.Call) (capability.Result, error) {

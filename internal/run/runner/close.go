@@ -28,7 +28,7 @@ func (u *Unended) Unwrap() error { return u.Cause }
 
 var (
 	errClosing = errors.New("stopped, because Ken is closing")
-	errIgnored = errors.New("calls did not stop when told to")
+	errIgnored = errors.New("calls did not stop when cancelled")
 )
 
 // Close takes no more calls and waits for those that run until ctx ends, which
@@ -57,7 +57,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() { r.effects.settling.Wait(); close(settled) }()
 	if err = await(ctx, settled, 2*r.limits.Record); err != nil { // each has its own limit
-		err = fmt.Errorf("close runner: what calls came to is not kept yet: %w", err)
+		err = fmt.Errorf("close runner: the results of some calls are not stored yet: %w", err)
 		r.effects.lease.runOut(ctx)
 	} else {
 		err = r.effects.lease.end(ctx)

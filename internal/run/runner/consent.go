@@ -62,7 +62,7 @@ func (r *Runner) consent(ctx context.Context, inv *invocation) *outcome {
 	}
 	return over(capability.Result{}, &capability.Error{
 		Kind: capability.Conflict, Op: "consent", Target: string(inv.call.Target),
-		Err: errors.New("grant was used up by other calls"), Fix: "call again",
+		Err: errors.New("the grant was used up by other calls"), Fix: "call again",
 	})
 }
 
@@ -182,8 +182,8 @@ func (inv *invocation) unapproved(ticket *approval.Ticket, err error) (capabilit
 		". Do not run it yourself. This is not a denial; make the same call again once the request is answered."
 	why := inv.plan.decision.Reason.Text
 	if len(ticket.Voided) > 0 { // a grant became invalid: say which change ended it
-		why += "; an earlier approval no longer holds: " + ticket.Voided[0].Why
-		text = "An earlier approval no longer holds: " + ticket.Voided[0].Why + ". " + text
+		why += "; an earlier approval is no longer valid: " + ticket.Voided[0].Why
+		text = "An earlier approval is no longer valid: " + ticket.Voided[0].Why + ". " + text
 	}
 	res.Parts = append(res.Parts, capability.Part{Text: text})
 	e.Err = &Question{Name: AnswerConsent, Ticket: ticket.ID, Text: why}
@@ -191,7 +191,7 @@ func (inv *invocation) unapproved(ticket *approval.Ticket, err error) (capabilit
 		e.Rule = inv.plan.decision.Reason.Rule
 	}
 	if e.Fix == "" {
-		e.Fix = "let a person run ken approve grant " + ticket.ID + ", then make the same call again"
+		e.Fix = "ask a person to run ken approve grant " + ticket.ID + ", then make the same call again"
 	}
 	return res, &e
 }
@@ -209,6 +209,6 @@ func deskError(op string, target capability.ID, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: op, Target: string(target), Err: err,
-		Fix: "nothing runs without consent; fix the store and call again",
+		Fix: "no call runs without a stored approval; fix the store and call again",
 	}
 }

@@ -30,7 +30,7 @@ func (r *Runner) plan(ctx context.Context, call capability.Call, t target, notes
 	if len(facts.Isolation) > 0 && !json.Valid(facts.Isolation) {
 		return call, p, &capability.Error{
 			Kind: capability.Internal, Op: "facts", Target: string(call.Target),
-			Err: errors.New("the executor says how it would be isolated, and that is not JSON"), Fix: "fix the executor of " + t.runs,
+			Err: errors.New("the executor's isolation report is not JSON"), Fix: "fix the executor of " + t.runs,
 		}
 	}
 	p.facts = facts

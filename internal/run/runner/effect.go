@@ -117,7 +117,7 @@ func (c *claim) fail(err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "keep effect", Target: string(c.Target), Err: err,
-		Fix: "nothing ran, because that it runs once could not be made sure; fix the store and call again",
+		Fix: "the call did not run, because Ken could not make sure that it runs only once; fix the store and call again",
 	}
 }
 
@@ -134,7 +134,7 @@ func (e *effects) identify(ctx context.Context, inv *invocation) (id string, c *
 	if e.store == nil {
 		return "", nil, &capability.Error{
 			Kind: capability.Unavailable, Op: "keep effect", Target: string(inv.call.Target), Rule: "runner.effects",
-			Err: errors.New("the call has a key, and nothing here keeps what keyed calls did"), Fix: "call without a key, or give the runner a store",
+			Err: errors.New("the call has a key, but the runner has no store for keyed calls"), Fix: "call without a key, or give the runner a store",
 		}
 	}
 	// The same call must be known again although the catalog was reloaded.
@@ -243,7 +243,7 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 		if !again {
 			return earlier, err
 		}
-		c.notes.add("run_again", "the outcome of an earlier try is unknown")
+		c.notes.add("run_again", "the outcome of an earlier attempt is unknown")
 		at = item.Version
 	}
 	return nil, c.fail(errors.New("too many conflicting writes"))
@@ -254,12 +254,12 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *effect, again bool, err error) {
 	var met effect
 	if err := json.Unmarshal(item.Value, &met); err != nil {
-		return nil, false, c.fail(errors.New("record cannot be read"))
+		return nil, false, c.fail(errors.New("the record cannot be read"))
 	}
 	if met.Request != c.Request {
 		return nil, false, &capability.Error{
 			Kind: capability.Conflict, Op: "call", Target: string(c.Target),
-			Err: errors.New("key was used for another call"), Fix: "use a key of its own for each call",
+			Err: errors.New("the key was already used for another call"), Fix: "use a different key for each call",
 		}
 	}
 	switch met.State {
@@ -274,7 +274,7 @@ func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *eff
 		if alive {
 			return nil, false, &capability.Error{
 				Kind: capability.Unavailable, Op: "call", Target: string(c.Target),
-				Err: errors.New("the same call is still running"), Fix: "make it again when it has ended, for its result",
+				Err: errors.New("the same call is still running"), Fix: "when it has ended, make the call again to get its result",
 			}
 		}
 	}
@@ -288,11 +288,11 @@ func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *eff
 	}
 	q := &Question{
 		Name: AnswerAgain, Effect: c.ID,
-		Text: fmt.Sprintf("this call %s (started %s), and it is unknown whether it took effect; %s", how, met.Began.UTC().Format(time.RFC3339), lookFor(c.ID, c.session)),
+		Text: fmt.Sprintf("this call %s (started %s) and may or may not have taken effect; %s", how, met.Began.UTC().Format(time.RFC3339), lookFor(c.ID, c.session)),
 	}
 	return nil, false, &capability.Error{
 		Kind: capability.InputNeeded, Op: "call", Target: string(c.Target), Rule: "effect.unknown", Err: q,
-		Fix: "look whether it happened; a person may then have it run again",
+		Fix: "check whether it took effect; a person can then run it again",
 	}
 }
 
@@ -312,7 +312,7 @@ func (e *effects) release(ctx context.Context, c *claim) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.within)
 	defer cancel()
 	if err := e.persist(late, c, &b, nil); err != nil {
-		c.notes.add("claim", "it did not run, and its claim could not be taken back: "+err.Error())
+		c.notes.add("claim", "the call did not run, and its claim could not be removed: "+err.Error())
 	}
 	c.version = 0
 	e.end(c)
@@ -334,7 +334,7 @@ func (e *effects) settle(ctx context.Context, c *claim, res capability.Result, e
 	switch {
 	case err != nil && capability.KindOf(err) != capability.Timeout:
 		ended.State = effectUnknown
-		c.notes.add("effect", "whether it happened is not known")
+		c.notes.add("effect", "the call may or may not have taken effect")
 	case err != nil:
 		f := asError(err, c.Target)
 		ended.Fault = &fault{Kind: f.Kind, Op: f.Op, Target: f.Target, Rule: f.Rule, Fix: f.Fix}

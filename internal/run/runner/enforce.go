@@ -27,7 +27,7 @@ type Enforcer struct {
 // rules; then all calls are stopped.
 func (e *Enforcer) Apply(rules *policy.Rules, err error) {
 	if err != nil {
-		e.Log.Warn("the rules cannot be followed, so nothing runs", "error", err)
+		e.Log.Warn("the rules cannot be loaded, so nothing runs", "error", err)
 	}
 	r, made := e.Runner()
 	if !made {

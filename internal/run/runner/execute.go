@@ -58,7 +58,7 @@ func (r *Runner) recheck(ctx context.Context, inv *invocation) error {
 	if !sameCall(inv.call, p.sealed) || !bytes.Equal(inv.given, p.sealed.Arguments) {
 		return &capability.Error{
 			Kind: capability.Conflict, Op: "execute", Target: string(inv.call.Target), Rule: "runner.digest",
-			Err: errors.New("the call was changed after it was decided on"), Fix: "find the plugin that keeps a call's arguments and changes them",
+			Err: errors.New("the call was changed after the decision"), Fix: "find the plugin that changes a call's arguments after the decision",
 		}
 	}
 	if rules := r.recentRules(); rules != p.rules {
@@ -167,7 +167,7 @@ func (r *Runner) last(inner context.Context, inv *invocation, done <-chan outcom
 		return o
 	case <-grace.C:
 		inv.end.abandoned = gone
-		inv.notes.add("abandoned", "the executor did not return; it keeps its place until it does")
+		inv.notes.add("abandoned", "the executor did not return; it occupies its slot until it does")
 		return outcome{err: context.Cause(inner)}
 	}
 }

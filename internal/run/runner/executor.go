@@ -145,9 +145,9 @@ func (e Executors) check() error {
 		case x == nil:
 			return fmt.Errorf("executor %s is nil", name)
 		case stem == "" || strings.Contains(stem, "*"):
-			return fmt.Errorf("executor %q: a name, or a prefix that ends in one star", name)
+			return fmt.Errorf("executor %q: invalid name; use a name, or a prefix that ends in one star", name)
 		case stem != name && !strings.HasSuffix(stem, ".") && !strings.HasSuffix(stem, ":"):
-			return fmt.Errorf("executor %q: a prefix ends in a dot or a colon before its star", name)
+			return fmt.Errorf("executor %q: invalid prefix; it must end in a dot or a colon before the star", name)
 		}
 	}
 	return nil

@@ -107,7 +107,7 @@ func (inv *invocation) enter(s State) {
 	from := inv.live.at()
 	event, ok := follows(from, s, inv.end.event)
 	if !ok {
-		inv.notes.add("state", fmt.Sprintf("%s cannot follow %s", s, from))
+		inv.notes.add("state", fmt.Sprintf("the state %s cannot follow %s", s, from))
 		return
 	}
 	inv.live.state.Store(uint32(s))

@@ -183,7 +183,7 @@ func crowd(lines []*line, own *line, extension string) *line {
 func full(knob string, n int, what string) error {
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "queue", Rule: knob,
-		Err: fmt.Errorf("%d %s, which is all that %s allows", n, what, knob),
+		Err: fmt.Errorf("limit reached: %d %s (%s)", n, what, knob),
 		Fix: "call again later, or raise " + knob,
 	}
 }

@@ -41,12 +41,12 @@ func (l Limits) Always() Limits { return l }
 func (l Limits) filled() (Limits, error) {
 	for _, n := range []*int{&l.Concurrent, &l.PerExtension, &l.Queue, &l.QueuePerExtension, &l.ArgumentBytes, &l.ArgumentDepth, &l.Inline, &l.DataBytes} {
 		if *n < 0 {
-			return l, errors.New("a limit is negative; leave it out for its default")
+			return l, errors.New("a limit is negative; omit it to use the default")
 		}
 	}
 	for _, d := range []*time.Duration{&l.Wait, &l.Timeout, &l.MaxTimeout, &l.Grace, &l.Drain, &l.Slow, &l.Record, &l.Remember, &l.Lease} {
 		if *d < 0 {
-			return l, errors.New("a limit is negative; leave it out for its default")
+			return l, errors.New("a limit is negative; omit it to use the default")
 		}
 	}
 	l.Concurrent = or(l.Concurrent, 64)

@@ -66,7 +66,7 @@ func argumentsBy(ctx context.Context, p Before, call capability.Call, notes *not
 	arguments := got.Arguments
 	got.Arguments = call.Arguments
 	if !reflect.DeepEqual(got, call) {
-		return nil, pluginError(p, call.Target, errors.New("changed more of the call than its arguments"))
+		return nil, pluginError(p, call.Target, errors.New("changed other parts of the call than its arguments"))
 	}
 	if bytes.Equal(arguments, call.Arguments) {
 		return call.Arguments, nil
@@ -81,7 +81,7 @@ func pluginError(p Plugin, target capability.ID, err error) error {
 	}
 	return &capability.Error{
 		Kind: capability.Denied, Op: "plugin " + p.Name(), Target: string(target), Rule: "plugins." + p.Name(), Err: err,
-		Fix: "do it another way, or leave the plugin out",
+		Fix: "make a different call, or remove the plugin",
 	}
 }
 

@@ -43,7 +43,7 @@ func TestT09OneResult(t *testing.T) {
 		"nil capability": {call: callOf("look", note), kind: capability.NotFound, status: audit.CallFailed, change: func(c *Config) {
 			c.Resolve = func(context.Context, capability.Call) (Resolved, error) { return Resolved{}, nil }
 		}},
-		"changed text": {call: hashed, kind: capability.Conflict, status: audit.CallFailed, says: "changed since it was looked at"},
+		"changed text": {call: hashed, kind: capability.Conflict, status: audit.CallFailed, says: "changed since it was described"},
 		"no executor": {call: callOf("look", note), kind: capability.Unavailable, status: audit.CallFailed, says: "exec.*", change: func(c *Config) {
 			c.Executors = Executors{"exec.*": c.Executors["tool:*"]}
 		}},
@@ -71,7 +71,7 @@ func TestT09OneResult(t *testing.T) {
 		"plugin breaks": {call: callOf("look", note), kind: capability.Denied, status: audit.Denied, change: func(c *Config) {
 			c.Plugins = []Plugin{before(func(c capability.Call) (capability.Call, error) { panic("x") })}
 		}},
-		"plugin widens": {call: callOf("look", note), kind: capability.Denied, status: audit.Denied, says: "more of the call", change: func(c *Config) {
+		"plugin widens": {call: callOf("look", note), kind: capability.Denied, status: audit.Denied, says: "other parts of the call", change: func(c *Config) {
 			c.Plugins = []Plugin{before(func(c capability.Call) (capability.Call, error) { c.Principal.ID = "root"; return c, nil })}
 		}},
 		"envelope": {call: callOf("invoke_capability", `{"capability":"tool:invoke_capability"}`), kind: capability.Invalid, status: audit.CallFailed, says: "itself"},

@@ -24,17 +24,17 @@ func (r *Runner) resolve(ctx context.Context, call capability.Call) (capability.
 	if seen := call.CapabilityHash; seen != "" && seen != c.Hash {
 		return call, t, &capability.Error{
 			Kind: capability.Conflict, Op: "call", Target: string(c.ID),
-			Err: errors.New("changed since it was looked at"), Fix: "describe it and call it again",
+			Err: errors.New("the capability changed since it was described"), Fix: "describe it and call it again",
 		}
 	}
 	call.Target, call.CapabilityHash = c.ID, c.Hash
 	if t.runs = c.RunBy(); t.runs == "" {
-		why, fix := "it is a text for a model, and there is nothing to run", "describe it to read the text"
+		why, fix := "it is a text for a model, so there is nothing to run", "describe it to read the text"
 		if call.Origin == capability.ByPerson {
 			fix = "ken catalog show " + string(c.ID) + " prints the text"
 		}
 		if c.Kind == capability.KindExtension {
-			why, fix = "it is a package, and there is nothing to run", "call one of its actions"
+			why, fix = "it is a package, so there is nothing to run", "call one of its actions"
 		}
 		return call, t, &capability.Error{
 			Kind: capability.Unavailable, Op: "call", Target: string(c.ID), Err: errors.New(why), Fix: fix,
@@ -43,7 +43,7 @@ func (r *Runner) resolve(ctx context.Context, call capability.Call) (capability.
 	if t.executor = r.cfg.Executors.find(t.runs); t.executor == nil {
 		return call, t, &capability.Error{
 			Kind: capability.Unavailable, Op: "call", Target: string(c.ID),
-			Err: fmt.Errorf("nothing here runs %q", t.runs), Fix: "what runs here: " + r.cfg.Executors.names(),
+			Err: fmt.Errorf("unknown runner %q", t.runs), Fix: "known runners: " + r.cfg.Executors.names(),
 		}
 	}
 	if c.Unavailable != "" {

@@ -140,7 +140,7 @@ func New(cfg Config) (*Runner, error) {
 	case cfg.Resolve == nil || cfg.Log == nil || cfg.Executors == nil:
 		return nil, errors.New("make runner: Resolve, Executors and Log are required")
 	case cfg.Key != nil && cfg.Effects == nil:
-		return nil, errors.New("make runner: calls have keys and there is no place to keep effects; set Effects")
+		return nil, errors.New("make runner: calls may have keys, but there is no store for effects; set Effects")
 	}
 	if err := cfg.Executors.check(); err != nil {
 		return nil, fmt.Errorf("make runner: %w", err)

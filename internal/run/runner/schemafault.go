@@ -24,7 +24,7 @@ func explain(root *jsonschema.Schema, value any) string {
 	if text := x.look(root, value, ""); text != "" {
 		return text
 	}
-	return "the arguments do not fit the schema"
+	return "the arguments do not match the schema"
 }
 
 type explainer struct {
@@ -135,7 +135,7 @@ func (x *explainer) bounds(s *jsonschema.Schema, v any, path string) string {
 		}
 		if s.Pattern != "" {
 			if re, err := regexp.Compile(s.Pattern); err == nil && !re.MatchString(v) {
-				return fmt.Sprintf("%s: want what matches %s", at(path), clip(s.Pattern))
+				return fmt.Sprintf("%s: want text that matches %s", at(path), clip(s.Pattern))
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (x *explainer) object(s *jsonschema.Schema, v any, path string) string {
 			continue
 		}
 		if closed && len(s.PatternProperties) == 0 {
-			return fmt.Sprintf("argument %s is not known; there are: %s", inner, known(s.Properties))
+			return fmt.Sprintf("unknown argument %s; the arguments are: %s", inner, known(s.Properties))
 		}
 		if s.AdditionalProperties != nil {
 			if text := x.look(s.AdditionalProperties, m[name], inner); text != "" {

@@ -23,8 +23,8 @@ func (r *Runner) CheckStored(ctx context.Context, call capability.Call) error {
 	if found := r.secrets.named(call.Arguments); len(found) > 0 {
 		return &capability.Error{
 			Kind: capability.Denied, Op: "store call of", Target: string(call.Target),
-			Err: errors.New("its arguments hold a secret that Ken knows (" + strings.Join(found, ", ") + "), and they are stored in the clear"),
-			Fix: "leave it out, and let the capability declare the secret: it is given to the program then",
+			Err: errors.New("the arguments contain a secret that Ken knows (" + strings.Join(found, ", ") + "), and stored arguments are not encrypted"),
+			Fix: "remove the value and declare the secret in the capability; Ken then passes it to the program",
 		}
 	}
 	return nil

@@ -148,7 +148,7 @@ func unwritable(cause error) *capability.Error {
 	}
 }
 
-var errUnwritable = errors.New("the ends of earlier calls are not recorded yet, so nothing runs")
+var errUnwritable = errors.New("the results of earlier calls are not recorded yet, so nothing runs")
 
 // apartFix splits an error of the audit log into the fix and the error without
 // it.
@@ -158,5 +158,5 @@ func apartFix(cause error) (fix string, bare error) {
 		copied.Fix = ""
 		return e.Fix, &copied
 	}
-	return "make the audit directory writable, with free space; the next call tries again by itself", cause
+	return "make the audit directory writable, with free space; the next call tries again", cause
 }

@@ -56,10 +56,10 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 	if len(raw) > l.ArgumentBytes {
-		return nil, fmt.Errorf("the arguments have %d bytes, and limits.argumentBytes is %d", len(raw), l.ArgumentBytes)
+		return nil, fmt.Errorf("the arguments have %d bytes, more than limits.argumentBytes (%d)", len(raw), l.ArgumentBytes)
 	}
 	if schema.Depth(raw) > l.ArgumentDepth {
-		return nil, fmt.Errorf("the arguments are nested deeper than %d levels, which is limits.argumentDepth", l.ArgumentDepth)
+		return nil, fmt.Errorf("the arguments are nested deeper than limits.argumentDepth (%d)", l.ArgumentDepth)
 	}
 	var value map[string]any
 	err := json.Unmarshal(raw, &value)
@@ -76,7 +76,7 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 // not passed on: explain finds others.
 func check(c *checker, value map[string]any) error {
 	if c.quick == nil && tooLong(c.Schema(), value) {
-		return fmt.Errorf("to hold the arguments to the schema would take more than %d steps; nest them less deeply", mostSteps)
+		return fmt.Errorf("checking the arguments against the schema takes more than %d steps; nest them less deeply", mostSteps)
 	}
 	fits, err := guard("validate", func(string) {}, func() (bool, error) { return c.fits(value), nil })
 	if fits && err == nil {
@@ -126,7 +126,7 @@ func unusable(c *capability.Capability, err error) error {
 		fix = "tell the author of the MCP server " + c.Category
 	}
 	return &capability.Error{
-		Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: fmt.Errorf("input schema cannot be used: %w", err), Fix: fix,
+		Kind: capability.Unavailable, Op: "read schema", Target: string(c.ID), Err: fmt.Errorf("invalid input schema: %w", err), Fix: fix,
 	}
 }
 

@@ -45,18 +45,18 @@ func TestValidate(t *testing.T) {
 		{`{"text":"hunter2"`, "not JSON, at byte"},
 		{`{"text":17171717}`, "argument /text: want string, got integer"},
 		{`{"text":"h"}`, "argument /text: want at least 2 characters"},
-		{`{"text":"hunter2 hunter2"}`, "argument /text: want what matches ^[a-z0-9-]+$"},
+		{`{"text":"hunter2 hunter2"}`, "argument /text: want text that matches ^[a-z0-9-]+$"},
 		{`{"text":"hunter2-hunter2-hunter2-hunter2-hunter2-hunter2"}`, "argument /text: want at most 40 characters"},
 		{`{"text":"ok","n":17171717}`, "argument /n: want at most 9"},
 		{`{"text":"ok","n":1.17171717}`, "argument /n: want integer, got number"},
 		{`{"text":"ok","kind":"hunter2"}`, `argument /kind: want one of "a", "b"`},
-		{`{"text":"ok","other":"hunter2"}`, "argument /other is not known; there are: either, kind, list, n, text, tree"},
+		{`{"text":"ok","other":"hunter2"}`, "unknown argument /other; the arguments are: either, kind, list, n, text, tree"},
 		{`{"text":"ok","list":[{"x":true},{"x":"hunter2"}]}`, "argument /list/1/x: want boolean, got string"},
-		{`{"text":"ok","list":[{"x":true,"y/z":"hunter2"}]}`, "argument /list/0/y~1z is not known"},
+		{`{"text":"ok","list":[{"x":true,"y/z":"hunter2"}]}`, "unknown argument /list/0/y~1z"},
 		{`{"text":"ok","list":[{},{},{}]}`, "argument /list: want at most 2 items"},
 		{`{"text":"ok","either":["hunter2"]}`, "argument /either: want string, got array"},
 		{`{"text":"ok","tree":{"next":{"next":{"v":"hunter2"}}}}`, "argument /tree/next/next/v: want number, got string"},
-		{`{"text":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "nested deeper than 64 levels"},
+		{`{"text":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "nested deeper than limits.argumentDepth (64)"},
 		{`{"text":"` + strings.Repeat("x", 1<<20) + `"}`, "limits.argumentBytes"},
 		{`{"text":"ok","n":1e999}`, "not a JSON object"},
 	}
@@ -297,7 +297,7 @@ func TestServersJudgeThemselves(t *testing.T) {
 			call := callOf("t", raw)
 			call.Target = "mcp:s/t"
 			_, err := r.Invoke(t.Context(), call)
-			if (err == nil) != (i == 0) || args[0] == "" && (capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "input schema cannot be used")) {
+			if (err == nil) != (i == 0) || args[0] == "" && (capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "invalid input schema")) {
 				t.Errorf("%.200s with %s: %v", schema, raw, err)
 			}
 		}

@@ -132,7 +132,7 @@ func (h *helper) send(o *confine.Order, streams, handles []*os.File) error {
 		fds[i] = int(f.Fd())
 	}
 	if len(fds) > confine.MaxHandles {
-		return fmt.Errorf("%d paths are granted by handle and %d can be: grant their common directory", len(handles), confine.MaxHandles-4)
+		return fmt.Errorf("%d paths are granted by handle, the limit is %d: grant their common directory", len(handles), confine.MaxHandles-4)
 	}
 	return send(h.control, []byte{confine.SayGo}, fds)
 }

@@ -103,7 +103,7 @@ func (n *nest) ask(shape confine.Shape, control *os.File) (pid int, err error) {
 	}
 	m, err := confine.DecodeMessage(data[:size])
 	if err != nil || m.Hatched == nil {
-		return 0, errors.Join(err, errors.New("a nest told of something else"))
+		return 0, errors.Join(err, errors.New("unexpected message from a nested sandbox"))
 	}
 	return m.Hatched.PID, nil
 }

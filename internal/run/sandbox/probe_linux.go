@@ -46,7 +46,7 @@ func probe() Report {
 }
 
 // errScarce is the cause of a try that was about something else than isolation.
-var errScarce = errors.New("nothing was found out about the sandbox")
+var errScarce = errors.New("the sandbox could not be probed")
 
 // scarce reports whether an error is for want of something that may be there the
 // next time. ENOSPC is not such a thing: where namespaces are forbidden, making
@@ -76,7 +76,7 @@ func trial() error {
 		return fmt.Errorf("wait for another process: %w", err)
 	}
 	if !state.Success() {
-		return fmt.Errorf("a filter of system calls around Ken ends who makes those that confine programs (%s): let SystemCallFilter of its service allow @mount and @sandbox, or answer with SystemCallErrorNumber", state)
+		return fmt.Errorf("a system call filter around Ken kills processes that use the sandbox's system calls (%s): let SystemCallFilter of the service allow @mount and @sandbox, or set SystemCallErrorNumber", state)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func try(p Profile) (Report, error) {
 		case slices.Contains(gaps[p], a.Name):
 			r.Isolation.Missing = append(r.Isolation.Missing, a.Name+": possible outside where permissions allow")
 		default:
-			return r, fmt.Errorf("the canary got out: %s: %s", a.Name, a.Detail)
+			return r, fmt.Errorf("the test program escaped the sandbox: %s: %s", a.Name, a.Detail)
 		}
 	}
 	if p == Landlock {
@@ -111,7 +111,7 @@ func try(p Profile) (Report, error) {
 func release(p Profile) (Report, error) {
 	t, err := newTrap()
 	if err != nil {
-		return Report{}, fmt.Errorf("%w: set the trap: %w", errScarce, err)
+		return Report{}, fmt.Errorf("%w: prepare the test: %w", errScarce, err)
 	}
 	defer t.close()
 	s, err := Spec{
@@ -129,10 +129,10 @@ func release(p Profile) (Report, error) {
 	}
 	r := Report{Isolation: o.Isolation}
 	if o.End == TimedOut {
-		return r, fmt.Errorf("%w: the canary took more than %v", errScarce, s.Limits.Wall)
+		return r, fmt.Errorf("%w: the test program took more than %v", errScarce, s.Limits.Wall)
 	}
 	if o.End != Exited || o.ExitCode != 0 {
-		return r, fmt.Errorf("the canary was to exit and was %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())
+		return r, fmt.Errorf("the test program did not exit normally: %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())
 	}
 	if r.Attempts, err = t.judge(o.Stdout.Head); t.lacks != "" {
 		r.Isolation.Missing = append(r.Isolation.Missing, t.lacks)
@@ -320,18 +320,18 @@ func (t *trap) judge(said []byte) ([]Attempt, error) {
 	for dec.More() {
 		var a confine.Attempt
 		if err := dec.Decode(&a); err != nil {
-			return nil, fmt.Errorf("read the canary's answer: %w", err)
+			return nil, fmt.Errorf("read the report of the test program: %w", err)
 		}
 		list = append(list, Attempt{Name: a.Name, Stopped: a.Stopped != "", Detail: a.Stopped})
 	}
 	if want := t.attempts(); len(list) != len(want) {
-		return nil, fmt.Errorf("the canary made %d attempts of %d", len(list), len(want))
+		return nil, fmt.Errorf("the test program made %d of %d attempts", len(list), len(want))
 	}
 	if list[0].Stopped {
-		return nil, errors.New("the canary could not write in its work directory: " + list[0].Detail)
+		return nil, errors.New("the test program could not write in its work directory: " + list[0].Detail)
 	}
 	if list[1].Stopped {
-		t.lacks = "attributes: a tool cannot change those of its own files: " + list[1].Detail
+		t.lacks = "attributes: a tool cannot change the attributes of its own files: " + list[1].Detail
 	}
 	list = list[2:]
 	for i := range list {

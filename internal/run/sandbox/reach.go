@@ -17,9 +17,9 @@ type ClosedError struct {
 
 func (e *ClosedError) Error() string {
 	if e.Closed == e.Path {
-		return "tools cannot run " + e.Path + ": they run as another user than root, and that file is closed to others"
+		return "tools cannot run " + e.Path + ": tools do not run as root, and other users cannot read that file"
 	}
-	return fmt.Sprintf("tools cannot reach %s: they run as another user than root, and the folder %s is closed to others", e.Path, e.Closed)
+	return fmt.Sprintf("tools cannot reach %s: tools do not run as root, and other users cannot enter the folder %s", e.Path, e.Closed)
 }
 
 // Fix returns what to do about it.

@@ -98,7 +98,7 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 	if layer := iso.unmet(); layer != "" {
 		return iso, &Refusal{
 			Layer: layer, Isolation: iso,
-			Cause: fmt.Errorf("%s is set and this machine gives profile %q%s", s.Require, iso.Profile, because(iso.Missing)),
+			Cause: fmt.Errorf("%s is set, but this machine supports only profile %q%s", s.Require, iso.Profile, because(iso.Missing)),
 			Fix:   "see `ken doctor`; let the kernel provide it, or lower sandbox.require",
 		}
 	}
@@ -115,16 +115,16 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 	type gap struct{ layer, missing, cause, allow string }
 	var gaps []gap
 	if s.Egress != nil {
-		gaps = append(gaps, gap{"egress", "without a network namespace the proxy can be passed by",
-			"network was granted through the proxy only, and nothing here can hold a tool to it", "network"})
+		gaps = append(gaps, gap{"egress", "without a network namespace a tool can bypass the proxy",
+			"the network was granted only through the proxy, but this machine cannot enforce that", "network"})
 	}
 	if names := strings.Join(s.Protect, ", "); names != "" {
 		gaps = append(gaps, gap{"protect", "without mounts of its own the tool can change " + names,
-			names + " must not change, and nothing here can keep a tool from it", "user"})
+			names + " must not change, but this machine cannot enforce that", "user"})
 	}
 	if names := strings.Join(s.Mask, ", "); names != "" {
 		gaps = append(gaps, gap{"mask", "without mounts of its own the tool can read " + names,
-			names + " must not be read, and nothing here can keep a tool from it", "user"})
+			names + " must not be read, but this machine cannot enforce that", "user"})
 	}
 	for _, g := range gaps {
 		iso.Missing = append(iso.Missing, g.layer+": "+g.missing)

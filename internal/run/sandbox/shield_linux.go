@@ -21,11 +21,11 @@ func Shield() error {
 	}
 	var core unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err != nil {
-		return fmt.Errorf("shield this process: limit of core files: %w", err)
+		return fmt.Errorf("shield this process: set the core file limit: %w", err)
 	}
 	core.Cur = 0
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &core); err != nil {
-		return fmt.Errorf("shield this process: limit of core files: %w", err)
+		return fmt.Errorf("shield this process: set the core file limit: %w", err)
 	}
 	return nil
 }

@@ -227,7 +227,7 @@ func (s Spec) filled() (Spec, error) {
 		return s, errors.New("missing work directory: open one with os.OpenRoot and set Spec.Work")
 	}
 	if s.Work != nil && workPath(s.Work) == "/" && !s.Open.Files {
-		return s, errors.New("the work directory is /: give a directory of its own")
+		return s, errors.New("the work directory is /: use a separate directory")
 	}
 	if !s.self {
 		if !filepath.IsAbs(s.Path) || filepath.Clean(s.Path) != s.Path || !utf8.ValidString(s.Path) {
@@ -279,17 +279,17 @@ func (s *Spec) checkOpen() error {
 		return errors.New("an open network needs no egress: set one of Open.Network and Egress")
 	}
 	if s.Open.Files && len(s.Protect)+len(s.Watch)+len(s.Mask) > 0 {
-		return errors.New("with Open.Files nothing can be protected, masked or watched: use Open.Hide")
+		return errors.New("Protect, Mask and Watch are not available with Open.Files: use Open.Hide")
 	}
 	if s.Work == nil && s.Limits.Disk > 0 {
-		return errors.New("a limit of the disk needs a work directory: set Spec.Work")
+		return errors.New("a disk limit needs a work directory: set Spec.Work")
 	}
 	for _, p := range s.Open.Hide {
 		if !filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/" || !utf8.ValidString(p) {
 			return fmt.Errorf("path %q cannot be hidden: use a clean absolute path below /", p)
 		}
 		if within(s.Dir, p) || within(s.Path, p) {
-			return fmt.Errorf("%s cannot be hidden: the tool lies or starts in it", p)
+			return fmt.Errorf("%s cannot be hidden: the tool is in it or starts in it", p)
 		}
 		if s.Open.Files {
 			continue
@@ -315,10 +315,10 @@ func (s *Spec) checkInside() error {
 		return "", true
 	}
 	if p, ok := named(slices.Concat(s.Protect, s.Watch), s.Write); !ok {
-		return fmt.Errorf("%q cannot be protected: name something within the work directory, from there, or within a path that may be written to", p)
+		return fmt.Errorf("%q cannot be protected: use a path relative to the work directory, or one below a writable path", p)
 	}
 	if p, ok := named(s.Mask, slices.Concat(s.Read, s.Write)); !ok {
-		return fmt.Errorf("%q cannot be masked: name something within the work directory, from there, or within a path that is granted", p)
+		return fmt.Errorf("%q cannot be masked: use a path relative to the work directory, or one below a granted path", p)
 	}
 	work := "/"
 	if s.Work != nil {

@@ -172,7 +172,7 @@ func openDir(s Spec) (*os.File, error) {
 	if rel, err := filepath.Rel(workPath(s.Work), s.Dir); err == nil && filepath.IsLocal(rel) {
 		f, err := s.Work.OpenFile(rel, unix.O_DIRECTORY, 0)
 		if err != nil {
-			return nil, fmt.Errorf("where to start: %w", err)
+			return nil, fmt.Errorf("open the start directory: %w", err)
 		}
 		return f, nil
 	}
@@ -182,7 +182,7 @@ func openDir(s Spec) (*os.File, error) {
 func openOutside(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, fmt.Errorf("where to start: %w", err)
+		return nil, fmt.Errorf("open the start directory: %w", err)
 	}
 	return f, nil
 }
@@ -211,11 +211,11 @@ func (l *launch) cover(s Spec, name string, as confine.CoverAs) error {
 			}
 			link := as == confine.Frozen && info.Mode().Type() == fs.ModeSymlink
 			if !info.IsDir() && (part != rel || !info.Mode().IsRegular() && !link) {
-				return fmt.Errorf("%s is %s: only files and directories can be masked, and only these and links be protected", part, info.Mode().Type())
+				return fmt.Errorf("%s is %s: only files and directories can be masked; only files, directories and links can be protected", part, info.Mode().Type())
 			}
 			st, ok := info.Sys().(*syscall.Stat_t)
 			if !ok {
-				return fmt.Errorf("%s: nothing tells which file it is", part)
+				return fmt.Errorf("%s: the file has no unique identity", part)
 			}
 			c := confine.Cover{Path: filepath.Join(workPath(root), part), Dev: uint64(st.Dev), Ino: st.Ino, As: as}
 			if part != rel {
@@ -264,13 +264,13 @@ func (l *launch) grant(f *os.File, m confine.Mount) (confine.Mount, error) {
 	if st.Uid != confine.ToolUID {
 		ns, err := ownerNamespace(int(st.Uid), int(st.Gid))
 		if err != nil {
-			return m, fmt.Errorf("map its owner: %w", err)
+			return m, fmt.Errorf("map the owner: %w", err)
 		}
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attr.Userns_fd = uint64(ns.Fd())
 	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return m, fmt.Errorf("show it as the tool's own (its file system must support id-mapped mounts, or belong to uid %d): %w", confine.ToolUID, err)
+		return m, fmt.Errorf("map it to the tool's user (the file system must support id-mapped mounts, or belong to uid %d): %w", confine.ToolUID, err)
 	}
 	return m, nil
 }

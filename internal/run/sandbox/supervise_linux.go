@@ -308,10 +308,10 @@ func (r *run) explain(f *confine.Failed) *Refusal {
 		}
 	}
 	if f.Layer == "work directory" {
-		ref.Fix = fmt.Sprintf("see that %s is a directory that the tool may enter", r.spec.Dir)
+		ref.Fix = fmt.Sprintf("check that %s is a directory that the tool may enter", r.spec.Dir)
 	}
 	if f.Layer == "exec" {
-		ref.Fix = fmt.Sprintf("see that %s exists, may be executed and its interpreter may be read", r.spec.Path)
+		ref.Fix = fmt.Sprintf("check that %s exists, is executable, and that its interpreter is readable", r.spec.Path)
 	}
 	return ref
 }

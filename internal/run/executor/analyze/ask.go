@@ -66,7 +66,7 @@ func (e *Executor) explain(ctx context.Context, call capability.Call, in wanted,
 // not to the end.
 func (e *Executor) byModel(ctx context.Context, p *page, meta map[string]string, in wanted, m material, own capability.Detail) string {
 	if m.binary() {
-		return "the result is binary, and only text is sent to a model"
+		return "the result is binary; only text can be sent to a model"
 	}
 	if strings.TrimSpace(m.head) == "" {
 		return "there is no text to send to a model"

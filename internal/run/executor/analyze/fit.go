@@ -29,7 +29,7 @@ func (e *Executor) fit(ctx context.Context, call capability.Call, in wanted, m m
 		v.meta["analysed"] = m.entry.Handle
 	}
 	if !m.whole() {
-		v.problems = []problem{{Error: fmt.Sprintf("only %d characters can be read as one piece, and half a value is none: %s", result.Whole, m.known())}}
+		v.problems = []problem{{Error: fmt.Sprintf("the text is longer than %d characters, and a partial JSON value cannot be checked: %s", result.Whole, m.known())}}
 		return v.result(), nil
 	}
 	v.judge(j, readings(m.head, look(m)))
@@ -55,7 +55,7 @@ func (v *verdict) valid() bool { return len(v.problems) == 0 }
 
 // judge takes the first reading that fits, or else the first.
 func (v *verdict) judge(j *judge, list []reading) {
-	v.problems = []problem{{Error: "it holds no JSON"}}
+	v.problems = []problem{{Error: "the text contains no JSON"}}
 	left := mostSteps // for all of them
 	for i, r := range list {
 		problems, more := j.check(r.value, &left)
@@ -89,7 +89,7 @@ func (e *Executor) mendByModel(ctx context.Context, j *judge, in wanted, m mater
 	}, func(string) {})
 	count(a, v.meta)
 	if why == "" && a.Stop == llm.StopLength {
-		why = "the model's answer was longer than it may be"
+		why = "the model's answer was too long"
 	}
 	if why != "" {
 		v.model = why
@@ -98,7 +98,7 @@ func (e *Executor) mendByModel(ctx context.Context, j *judge, in wanted, m mater
 	next := verdict{meta: v.meta}
 	next.judge(j, readings(a.Text, look(given(a.Text))))
 	if !next.valid() {
-		v.model = "what the model made of it does not fit either: " + lines(next.problems[:1], len(next.problems)-1+next.more)
+		v.model = "the model's version does not match the schema either: " + lines(next.problems[:1], len(next.problems)-1+next.more)
 		return
 	}
 	v.best, v.problems = reading{next.best.value, []string{"a model rewrote it; compare its values with the text"}}, nil

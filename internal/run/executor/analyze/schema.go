@@ -97,7 +97,7 @@ func (j *judge) references(s any, depth int) error {
 			case key == "enum" || key == "const" || key == "default" || key == "examples":
 				continue // values, and no schemas
 			case key == "$ref" && isText && j.find(text) == nil:
-				return fmt.Errorf("refers to %s, which is not in it", named(text))
+				return fmt.Errorf("refers to %s, which the schema does not contain", named(text))
 			case key == "$id" && isText && depth > 0, key == "$dynamicRef" && isText, key == "$recursiveRef" && isText:
 				return fmt.Errorf("has %s, which is not followed", key)
 			}
@@ -146,7 +146,7 @@ func (j *judge) check(raw json.RawMessage, left *int) (list []problem, more int)
 	w.visit(j.root, value, "", 0)
 	*left = w.left
 	if w.over {
-		return []problem{{Error: fmt.Sprintf("to check it takes more than %d steps, or goes deeper than %d levels", mostSteps, deepest)}}, 0
+		return []problem{{Error: fmt.Sprintf("checking the value takes more than %d steps or goes deeper than %d levels", mostSteps, deepest)}}, 0
 	}
 	err := j.decide(value)
 	if err == nil {
@@ -161,7 +161,7 @@ func (j *judge) check(raw json.RawMessage, left *int) (list []problem, more int)
 func (j *judge) decide(value any) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("the schema cannot be applied to it")
+			err = errors.New("the schema cannot be applied to the value")
 		}
 	}()
 	return j.resolved.Validate(value)
@@ -237,7 +237,7 @@ func (w *walk) visit(schema, v any, path string, depth int) bool {
 		return true
 	}
 	if allowed, ok := schema.(bool); ok {
-		return allowed || w.wrong(path, "nothing may stand here")
+		return allowed || w.wrong(path, "no value is allowed here")
 	}
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -340,7 +340,7 @@ func (w *walk) bounds(s map[string]any, v any, path string) bool {
 		hold("minLength", "a length of at least", n, func(l float64) bool { return n >= l })
 		hold("maxLength", "a length of at most", n, func(l float64) bool { return n <= l })
 		if p, ok := s["pattern"].(string); ok && !w.matches(p, v) {
-			fits = w.wrong(path, "want what matches %s", named(p))
+			fits = w.wrong(path, "want text that matches %s", named(p))
 		}
 	case []any:
 		n := float64(len(v))
@@ -388,13 +388,13 @@ func (w *walk) combined(s map[string]any, v any, path string, depth int) bool {
 			}
 		}
 		if len(forms) > 0 && good == 0 {
-			fits = w.wrong(path, "it has none of the %d forms that it may have", len(forms))
+			fits = w.wrong(path, "matches none of the %d allowed forms", len(forms))
 		} else if key == "oneOf" && good > 1 {
-			fits = w.wrong(path, "it has %d of the %d forms, of which it must have one", good, len(forms))
+			fits = w.wrong(path, "matches %d of the %d forms; it must match exactly one", good, len(forms))
 		}
 	}
 	if not, ok := s["not"]; ok && w.quietly(not, v, path, depth+1) {
-		fits = w.wrong(path, "it has the form that it must not have")
+		fits = w.wrong(path, "matches a form that is not allowed")
 	}
 	if test, ok := s["if"]; ok {
 		branch := "else"

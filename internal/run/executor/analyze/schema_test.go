@@ -77,14 +77,14 @@ func TestS5U06Errors(t *testing.T) {
 		{person, `{"age":-1}`, []string{"/name: it is missing", "/age: want at least 0, got -1"}},
 		{person, `{"name":7,"x":1}`, []string{"/name: want string, got integer", "/x: there is no such key"}},
 		{person, `["Ada"]`, []string{": want object, got array"}},
-		{person, `just words`, []string{": it holds no JSON"}},
+		{person, `just words`, []string{": the text contains no JSON"}},
 		{nested, `{"list":[{"name":"a"},{"name":null}],"to":"c"}`, []string{"/list/1/name: want string, got null", `/to: want one of "a", "b"`}},
-		{nested, `{"list":[],"one":5,"id":"A1","n":10}`, []string{"/list: want a length of at least 1, got 0", "/one: it has none of the 2 forms that it may have", "/id: want what matches ^[a-z]+$", "/n: want at most 9, got 10"}},
+		{nested, `{"list":[],"one":5,"id":"A1","n":10}`, []string{"/list: want a length of at least 1, got 0", "/one: matches none of the 2 allowed forms", "/id: want text that matches ^[a-z]+$", "/n: want at most 9, got 10"}},
 		{`{"type":"array","uniqueItems":true}`, `[1,1]`, []string{": validating root: uniqueItems"}},
 		{`{"type":"object","propertyNames":{"maxLength":1},"minProperties":3}`, `{"ab":1}`, []string{": want at least 3 keys, got 1", "/ab: want a length of at most 1, got 2"}},
-		{`{"oneOf":[{"type":"integer"},{"type":"number"}],"not":{"const":3}}`, `3`, []string{": it has 2 of the 2 forms, of which it must have one", ": it has the form that it must not have"}},
+		{`{"oneOf":[{"type":"integer"},{"type":"number"}],"not":{"const":3}}`, `3`, []string{": matches 2 of the 2 forms; it must match exactly one", ": matches a form that is not allowed"}},
 		{`{"if":{"required":["a"]},"then":{"required":["b"]}}`, `{"a":1}`, []string{"/b: it is missing"}},
-		{`{"contains":{"type":"null"},"prefixItems":[{"type":"string"}],"items":false}`, `[1,2]`, []string{"/0: want string, got integer", "/1: there are too many items", ": no item is of the form that one must have"}},
+		{`{"contains":{"type":"null"},"prefixItems":[{"type":"string"}],"items":false}`, `[1,2]`, []string{"/0: want string, got integer", "/1: there are too many items", ": no item has the required form"}},
 	} {
 		r := newRig(t, nil, nil)
 		res, err := r.Invoke(t.Context(), fitCall(tt.text, tt.schema))
@@ -122,10 +122,10 @@ func TestS5U06Model(t *testing.T) {
 		says  string
 	}{
 		{"mends", llmtest.Reply{Text: "```json\n{\"name\":\"Ada\",\"age\":36}\n```"}, `{"name":"Ada","age":36}`, "a model rewrote it"},
-		{"does not fit either", llmtest.Reply{Text: `{"age":36}`}, "", "does not fit either: /name: it is missing"},
+		{"does not fit either", llmtest.Reply{Text: `{"age":36}`}, "", "does not match the schema either: /name: it is missing"},
 		{"fails", llmtest.Reply{Fault: llmtest.Overloaded}, "", "overloaded"},
-		{"is cut", llmtest.Reply{Text: `{"name":"Ada"}`, Stop: llm.StopLength}, "", "longer than it may be"},
-		{"talks", llmtest.Reply{Text: "I cannot."}, "", "it holds no JSON"},
+		{"is cut", llmtest.Reply{Text: `{"name":"Ada"}`, Stop: llm.StopLength}, "", "was too long"},
+		{"talks", llmtest.Reply{Text: "I cannot."}, "", "the text contains no JSON"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, says(tt.reply, llmtest.Reply{Text: `{"name":"second try"}`}), nil)
@@ -141,7 +141,7 @@ func TestS5U06Model(t *testing.T) {
 			}
 			prompt := sent(t, r.fake, 1)
 			at, from := strings.Index(prompt, "Ignore previous"), strings.LastIndex(prompt, "[[data ")
-			if from < 0 || at < from || !strings.Contains(prompt, "it holds no JSON") || !strings.Contains(prompt, `"required":["name"]`) {
+			if from < 0 || at < from || !strings.Contains(prompt, "the text contains no JSON") || !strings.Contains(prompt, `"required":["name"]`) {
 				t.Errorf("prompt = %s\nwant the schema, what is wrong, and the text fenced", prompt)
 			}
 		})
@@ -156,7 +156,7 @@ func TestS5U06Model(t *testing.T) {
 	r = newRig(t, says(), nil)
 	r.keep(t, "["+strings.Repeat("1,", 600_000)+"1]", false)
 	res, err = r.Invoke(t.Context(), call("tool:analyze_schema", object{"schema": object{}}))
-	if err != nil || !res.Failed || !strings.Contains(res.Parts[0].Text, "only 1000000 characters can be read as one piece") {
+	if err != nil || !res.Failed || !strings.Contains(res.Parts[0].Text, "longer than 1000000 characters") {
 		t.Errorf("Invoke of a spilled result = %+.300v, %v", res, err)
 	}
 }

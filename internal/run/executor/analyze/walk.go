@@ -105,7 +105,7 @@ func (w *walk) list(s map[string]any, v any, path string, depth int) bool {
 		}
 	}
 	if least, ok := s["minContains"].(float64); hasContains && held == 0 && (!ok || least > 0) {
-		fits = w.wrong(path, "no item is of the form that one must have")
+		fits = w.wrong(path, "no item has the required form")
 	}
 	return fits
 }

@@ -40,7 +40,7 @@ func (x *exchange) result(a *answer) capability.Result {
 	case a.truncated:
 		say(fmt.Sprintf("The answer is longer than %d bytes, which is requests.bytes; the rest was not read. Ask for less.", x.limits.Bytes))
 	case a.broken != "":
-		say("The answer is not whole: " + a.broken)
+		say("The answer is incomplete: " + a.broken)
 	}
 	if asked := a.header.Get("Retry-After"); asked != "" && a.status >= 400 {
 		say("The server asks to wait: Retry-After: " + oneLine(asked))

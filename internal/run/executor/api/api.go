@@ -109,7 +109,7 @@ type Executor struct {
 // New makes an Executor.
 func New(cfg Config) (*Executor, error) {
 	if cfg.Lookup == nil {
-		return nil, errors.New("api executor: no lookup; give it the catalog's")
+		return nil, errors.New("make api executor: missing Config.Lookup")
 	}
 	e := &Executor{
 		cfg: cfg, sleep: sleep, operations: map[operationKey]*operation{},

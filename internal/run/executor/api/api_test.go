@@ -215,7 +215,7 @@ func TestChecklist(t *testing.T) {
 			}
 			for _, host := range []string{"169.254.169.254", "[fe80::1]", "metadata.google.internal", "2852039166", "0xA9.0xFE.0xA9.0xFE"} {
 				h.op("meta", "GET", "http://"+host+"/latest", nil)
-				executortest.Refused(t, h, executortest.Call("tool:meta", `{}`), capability.Denied, "none is ever reached")
+				executortest.Refused(t, h, executortest.Call("tool:meta", `{}`), capability.Denied, "never connects to these")
 			}
 		},
 		PermissionReview: func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestHeadersAndCookies(t *testing.T) {
 	}
 	for _, name := range []string{"Host", "content-length", "Transfer-Encoding", "Proxy-Authorization", "Connection"} {
 		h.op("bad", "GET", "/", map[string]string{"in": fmt.Sprintf(`{%q:"header"}`, name)})
-		executortest.Refused(t, h, executortest.Call("tool:bad", `{}`), capability.Invalid, "how the request is read")
+		executortest.Refused(t, h, executortest.Call("tool:bad", `{}`), capability.Invalid, "how the request is parsed")
 	}
 }
 
@@ -375,7 +375,7 @@ func TestBodies(t *testing.T) {
 	if _, err := h.call(t, "bytes", map[string]any{"body": b64}); err != nil || string(last.body) != png || last.media != "image/png" {
 		t.Errorf("bytes: %q %s, %v", last.body, last.media, err)
 	}
-	executortest.Refused(t, h, executortest.Call("tool:bytes", `{"body":"no base64!"}`), capability.Invalid, "not base64")
+	executortest.Refused(t, h, executortest.Call("tool:bytes", `{"body":"no base64!"}`), capability.Invalid, "invalid base64")
 	h.op("parts", "POST", "/", map[string]string{
 		"in": `{"file":"body","name":"body","tags":"body","about":"body"}`, "contentType": "multipart/form-data", "binary": `["file"]`, "media": `{"file":"image/png"}`,
 	})
@@ -668,8 +668,8 @@ func TestHostileAnswers(t *testing.T) {
 		failed bool
 		text   string
 	}{
-		"/bomb": {true, "requests.bytes"}, "/short": {true, "not whole"}, "/liar": {false, "and it is not"}, "/bytes": {false, "\xff\xfe\x00\x01"},
-		"/deep": {false, "[[["}, "/badgzip": {true, "not whole"}, "/nothing": {false, "HTTP 204"},
+		"/bomb": {true, "requests.bytes"}, "/short": {true, "incomplete"}, "/liar": {false, "and it is not"}, "/bytes": {false, "\xff\xfe\x00\x01"},
+		"/deep": {false, "[[["}, "/badgzip": {true, "incomplete"}, "/nothing": {false, "HTTP 204"},
 	} {
 		h.op("x", "GET", path, nil)
 		r, err := h.call(t, "x", `{}`)
@@ -862,7 +862,7 @@ func TestRecipes(t *testing.T) {
 		executortest.Refused(t, h, executortest.Call("tool:x", args), capability.Invalid, "")
 	}
 	add("api.fetch", "", "")
-	executortest.Refused(t, h, executortest.Call("tool:x", `{}`), capability.Invalid, "no runner for requests")
+	executortest.Refused(t, h, executortest.Call("tool:x", `{}`), capability.Invalid, "not a runner for requests")
 }
 
 // TestOnlyDocumentsSign: what a manifest, a package or a row writes beside its

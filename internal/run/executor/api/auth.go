@@ -36,23 +36,23 @@ func (a credential) check() error {
 	case "bearer", "basic", "clientCredentials":
 	case "apiKey":
 		if !slices.Contains([]string{"header", "query", "cookie"}, a.In) || a.Name == "" {
-			return errors.New("does not say where the API key goes")
+			return errors.New("the document does not define where the API key goes")
 		}
 		if a.In == "header" && (framing(a.Name) || !headerName(a.Name)) {
-			return errors.New("API key would be a header that decides how the request is read")
+			return errors.New("the API key would replace a header that controls how the request is parsed")
 		}
 	default:
-		return fmt.Errorf("the way to sign in %.40q is not known", a.Scheme)
+		return fmt.Errorf("unknown authentication method %.40q", a.Scheme)
 	}
 	if a.TokenURL == "" && a.Scheme != "clientCredentials" {
 		return nil
 	}
 	u, err := url.Parse(a.TokenURL)
 	if err != nil || u.Hostname() == "" || u.User != nil || !guarded(u) {
-		return errors.New("the address of its tokens is not https with a host")
+		return errors.New("the token address must be https with a host")
 	}
 	if address.Metadata(u.Hostname()) {
-		return errors.New("the address of its tokens is link-local or a metadata address")
+		return errors.New("the token address is link-local or a metadata address")
 	}
 	return nil
 }
@@ -71,11 +71,11 @@ func (e *Executor) missing(call capability.Call, p *plan) error {
 		return &capability.Error{Kind: capability.Denied, Op: "call", Target: string(call.Target), Rule: rule, Err: errors.New(why), Fix: fix}
 	}
 	if p.capability.Trust < capability.TrustUser {
-		return deny("trust", "it wants secrets, and its document is not yours: it came with "+p.capability.Trust.String(),
+		return deny("trust", "the API requires secrets, but its document is not yours: it came with "+p.capability.Trust.String(),
 			"read its hosts, then put the document into a catalog of your own")
 	}
 	if !guarded(p.url) {
-		return deny("https", "its address is http, so everybody on the way could read the secret", "use the https address of the API")
+		return deny("https", "the address is http, so anyone on the network path could read the secret", "use the https address of the API")
 	}
 	for _, a := range p.op.auth {
 		if _, ok := e.secret(a.Secret); !ok {
@@ -231,7 +231,7 @@ func (x *exchange) bearer(ctx context.Context, a credential, value string, fresh
 	if x.cfg.Save != nil {
 		for name, now := range map[string]string{a.Secret: t.access, a.Refresh: t.refresh} {
 			if err := x.cfg.Save(name, now); err != nil {
-				return "", &capability.Error{Kind: capability.Unavailable, Op: "keep the token of", Target: string(x.call.Target), Err: err, Fix: "see that secrets can be written"}
+				return "", &capability.Error{Kind: capability.Unavailable, Op: "store the token of", Target: string(x.call.Target), Err: err, Fix: "make the secret store writable"}
 			}
 		}
 		x.keepToken(keyOf("refresh", a.TokenURL, a.Secret, t.access), t)
@@ -287,7 +287,7 @@ func (x *exchange) askToken(ctx context.Context, a credential, form url.Values) 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.TokenURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, fail(capability.Invalid, "the address of its tokens cannot be read")
+		return nil, fail(capability.Invalid, "the token address cannot be parsed")
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
@@ -303,7 +303,7 @@ func (x *exchange) askToken(ctx context.Context, a credential, form url.Values) 
 	}
 	resp, err := x.transport.RoundTrip(req)
 	if err != nil {
-		return nil, fail(capability.Unavailable, "the server of tokens: "+plainError(err))
+		return nil, fail(capability.Unavailable, "the token server: "+plainError(err))
 	}
 	body, _, _ := readLimited(resp.Body, 1<<20)
 	var said struct {
@@ -312,10 +312,10 @@ func (x *exchange) askToken(ctx context.Context, a credential, form url.Values) 
 		Expires json.Number `json:"expires_in"`
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fail(capability.Unavailable, fmt.Sprintf("the server of tokens answered HTTP %d", resp.StatusCode))
+		return nil, fail(capability.Unavailable, fmt.Sprintf("the token server answered HTTP %d", resp.StatusCode))
 	}
 	if json.Unmarshal(body, &said) != nil || said.Access == "" || !headerValue(said.Access) {
-		return nil, fail(capability.Unavailable, "the server of tokens gave none")
+		return nil, fail(capability.Unavailable, "the token server returned no token")
 	}
 	x.hold(said.Access)
 	x.hold(said.Refresh)

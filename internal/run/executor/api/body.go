@@ -86,7 +86,7 @@ func (b *bodyMaker) json(op *operation) ([]byte, error) {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, errors.New("the body cannot be written as JSON")
+		return nil, errors.New("the body cannot be encoded as JSON")
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
@@ -98,7 +98,7 @@ func (b *bodyMaker) members() (map[string]any, error) {
 	}
 	m, ok := b.whole.(map[string]any)
 	if !ok {
-		return nil, errors.New("the body is not an object, and a form has names")
+		return nil, errors.New("the body is not an object; a form needs named fields")
 	}
 	return m, nil
 }
@@ -202,7 +202,7 @@ func (b *bodyMaker) plain(v any, f field) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, errors.New("not base64, in which bytes are given")
+		return nil, errors.New("invalid base64; bytes must be base64-encoded")
 	}
 	return data, nil
 }

@@ -52,11 +52,11 @@ func (b *barred) Error() string { return b.text }
 func (e *Executor) checkAddress(_, dialled string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(dialled)
 	if err != nil {
-		return &barred{"the address that was dialled cannot be read", "addresses"}
+		return &barred{"the dialled address cannot be parsed", "addresses"}
 	}
 	addr := ap.Addr().Unmap().WithZone("")
 	if address.Metadata(addr.String()) || addr.IsUnspecified() || addr.IsMulticast() {
-		return &barred{fmt.Sprintf("address %s is link-local or serves metadata, and none is ever reached", addr), "link-local and metadata addresses"}
+		return &barred{fmt.Sprintf("address %s is link-local or a metadata address; Ken never connects to these", addr), "link-local and metadata addresses"}
 	}
 	if address.Public(addr) {
 		return nil
@@ -68,7 +68,7 @@ func (e *Executor) checkAddress(_, dialled string, _ syscall.RawConn) error {
 			}
 		}
 	}
-	return &barred{fmt.Sprintf("address %s is private, local or reserved, and not among the networks that may be reached", addr), "sandbox.networks"}
+	return &barred{fmt.Sprintf("address %s is private, local or reserved, and not in an allowed network", addr), "sandbox.networks"}
 }
 
 // A pace is how fast one host is asked.
@@ -102,7 +102,7 @@ func (x *exchange) pace(ctx context.Context, u *url.URL) error {
 		r.Cancel()
 		return &capability.Error{
 			Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Rule: "requests.rate",
-			Err: fmt.Errorf("%s is asked more often than %g times a second, and its turn comes only after the call's time", host, x.limits.Rate), Fix: "call again later, or raise requests.rate",
+			Err: fmt.Errorf("requests to %s are limited to %g per second; this one would have to wait longer than the call may take", host, x.limits.Rate), Fix: "call again later, or raise requests.rate",
 		}
 	}
 	if err := x.sleep(ctx, wait); err != nil {
@@ -356,7 +356,7 @@ func plainError(err error) string {
 		return fmt.Sprintf("the name %s cannot be resolved", d.Name)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return "it ended before its end"
+		return "the response ended early"
 	}
 	return strings.ToValidUTF8(err.Error(), "\uFFFD")
 }
@@ -373,19 +373,19 @@ func (x *exchange) failure(ctx context.Context, err error, sent bool) error {
 	if b, ok := errors.AsType[*barred](err); ok {
 		out.Kind, out.Rule = capability.Denied, b.rule
 		if b.rule == "sandbox.networks" {
-			out.Fix = "if you mean it, name the network in sandbox.networks of ken.yaml"
+			out.Fix = "to allow it, add the network to sandbox.networks in ken.yaml"
 		}
 		return out
 	}
 	if sent && !x.plan.safe() {
-		out.Kind, out.Fix = capability.Upstream, "whether it took effect is not known; look before you call again"
+		out.Kind, out.Fix = capability.Upstream, "the request may or may not have taken effect; check before you call again"
 	}
 	return out
 }
 
 // stopped is the error of a call whose time is over, or that was cancelled.
 func (x *exchange) stopped(err error, sent bool) error {
-	out := &capability.Error{Kind: capability.Timeout, Op: "call", Target: string(x.call.Target), Err: errors.New("the server took longer than the call may"), Fix: "limits.timeout, or timeoutSec of its recipe, sets the time"}
+	out := &capability.Error{Kind: capability.Timeout, Op: "call", Target: string(x.call.Target), Err: errors.New("the server did not answer within the time limit of the call"), Fix: "the time limit is limits.timeout, or timeoutSec in the recipe"}
 	if errors.Is(err, context.Canceled) {
 		out.Kind, out.Err, out.Fix = capability.Unavailable, errors.New("cancelled"), ""
 		if sent && !x.plan.safe() {

@@ -76,7 +76,7 @@ func (e *Executor) operation(c *capability.Capability, schema json.RawMessage) (
 // are, or "".
 func Unusable(c *capability.Capability) string {
 	if _, err := readOperation(c, nil); err != nil {
-		return "no request can be made of it: " + err.Error()
+		return "invalid recipe: " + err.Error()
 	}
 	return ""
 }
@@ -90,7 +90,7 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 	_, verb, _ := strings.Cut(run.Runner, ".")
 	if verb = strings.ToUpper(verb); verb != "REST" {
 		if op.method != "" && op.method != verb {
-			return nil, fmt.Errorf("the runner %s and the method %s do not fit", run.Runner, op.method)
+			return nil, fmt.Errorf("the runner %s does not match the method %s", run.Runner, op.method)
 		}
 		op.method = verb
 	}
@@ -98,7 +98,7 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 		op.method = http.MethodGet
 	}
 	if !slices.Contains(methods(), op.method) {
-		return nil, fmt.Errorf("%s is no runner for requests; write rest, or get, post, put, patch, delete, head or options after the dot", run.Runner)
+		return nil, fmt.Errorf("%s is not a runner for requests; after the dot write rest, get, post, put, patch, delete, head or options", run.Runner)
 	}
 	if op.template != "" {
 		u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(op.template))
@@ -106,7 +106,7 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 			return nil, errors.New("address is not http or https with a host")
 		}
 		if u.User != nil {
-			return nil, errors.New("address holds a user or password; keep them as secrets")
+			return nil, errors.New("the address contains a user or password; store them as secrets")
 		}
 		op.origin = originOf(u)
 		path, query, _ := strings.Cut(op.template, "?")
@@ -128,7 +128,7 @@ func methods() []string {
 // words, and "auth" would send any secret to any host.
 func (op *operation) readMeta(c *capability.Capability) error {
 	op.contentType, op.needsBody = c.Meta["contentType"], c.Meta["body"] == "required"
-	bad := errors.New("description of the request cannot be read")
+	bad := errors.New("the request description cannot be read")
 	where, style := map[string]string{}, map[string]string{}
 	var reserved, binary []string
 	media := map[string]string{}
@@ -150,7 +150,7 @@ func (op *operation) readMeta(c *capability.Capability) error {
 			return bad
 		}
 		if f.in == "header" && framing(f.wire) {
-			return fmt.Errorf("parameter %.60q would be a header that decides how the request is read", name)
+			return fmt.Errorf("parameter %.60q would replace a header that controls how the request is parsed", name)
 		}
 		op.fields[name] = f
 	}

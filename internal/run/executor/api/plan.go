@@ -59,11 +59,11 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, executor.Outdated("call", call)
 	}
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "api.") {
-		return nil, unfit(call, errors.New("recipe makes no request"), "say in run what it asks for: runner, method and url")
+		return nil, unfit(call, errors.New("the recipe defines no request"), "define runner, method and url in run")
 	}
 	op, err := e.operation(c, detail.Schema)
 	if err != nil {
-		return nil, unfit(call, err, "correct the document that it comes from")
+		return nil, unfit(call, err, "correct its API document")
 	}
 	raw := call.Arguments
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -80,14 +80,14 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	if host := p.url.Hostname(); address.Metadata(host) {
 		return nil, &capability.Error{
 			Kind: capability.Denied, Op: "call", Target: string(call.Target), Rule: "link-local and metadata addresses",
-			Err: fmt.Errorf("%s is such an address, and none is ever reached", host),
+			Err: fmt.Errorf("%s is link-local or a metadata address; Ken never connects to these", host),
 		}
 	}
 	return p, nil
 }
 
 func unfit(call capability.Call, err error, fix string) error {
-	return &capability.Error{Kind: capability.Invalid, Op: "make the request of", Target: string(call.Target), Err: err, Fix: fix}
+	return &capability.Error{Kind: capability.Invalid, Op: "build the request of", Target: string(call.Target), Err: err, Fix: fix}
 }
 
 // fill makes the request of the arguments.
@@ -116,7 +116,7 @@ func (p *plan) fill(args map[string]any) error {
 				return fmt.Errorf("argument %s: %w", name, err)
 			}
 			if text == "" {
-				return fmt.Errorf("argument %s is empty, and a path has no place for nothing", name)
+				return fmt.Errorf("argument %s is empty, but it is a part of the path", name)
 			}
 			paths[f.wire] = text
 		case "template":
@@ -218,13 +218,13 @@ func (p *plan) address(template string, paths, inQuery map[string]string, query 
 	u.Fragment, u.RawFragment = "", ""
 	switch {
 	case u.User != nil:
-		return nil, errors.New("the address holds a user or password; keep them as secrets")
+		return nil, errors.New("the address contains a user or password; store them as secrets")
 	case p.op.origin != "" && originOf(u) != p.op.origin:
 		return nil, errors.New("the arguments would change the host")
 	case p.op.origin != "" && dotted(u.EscapedPath()):
-		return nil, errors.New("the arguments would lead to another path, because a part of it is . or two dots")
+		return nil, errors.New("the arguments would change the path, because a part is . or ..")
 	case len(text) > 64<<10:
-		return nil, fmt.Errorf("the address has %d bytes, more than any server takes", len(text))
+		return nil, fmt.Errorf("the address has %d bytes, more than servers accept", len(text))
 	}
 	return u, nil
 }
@@ -280,9 +280,9 @@ func (p *plan) addHeader(name, value string) error {
 	case !headerName(name) || !headerValue(value):
 		return errors.New("cannot be a header: a header is one line of text")
 	case framing(name):
-		return errors.New("would be a header that decides how the request is read")
+		return errors.New("would replace a header that controls how the request is parsed")
 	case overriding(name):
-		return errors.New("would be a header that replaces the method of the request")
+		return errors.New("would set a header that replaces the method of the request")
 	}
 	p.header.Set(name, value)
 	return nil
@@ -293,7 +293,7 @@ func (p *plan) addHeader(name, value string) error {
 func (p *plan) addHeaders(v any) error {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("not an object of names and texts")
+		return errors.New("not an object of names and strings")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if err := p.addHeader(name, scalar(m[name])); err != nil {
@@ -314,7 +314,7 @@ func (p *plan) addCookie(f field, v any) error {
 		return nil
 	}
 	if !headerName(f.wire) {
-		return errors.New("name cannot be that of a cookie")
+		return errors.New("invalid cookie name")
 	}
 	f.explode = false
 	p.cookies = append(p.cookies, f.wire+"="+f.formed(v, "", ",", escape)[0].value)

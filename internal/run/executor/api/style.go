@@ -106,7 +106,7 @@ func (f field) path(v any, enc encoder) (string, error) {
 	case "matrix":
 		return f.matrix(v, enc), nil
 	default:
-		return "", fmt.Errorf("style %.40q is none of a path", f.style)
+		return "", fmt.Errorf("style %.40q is not valid in a path", f.style)
 	}
 	switch v := v.(type) {
 	case []any:
@@ -176,7 +176,7 @@ func (f field) query(v any, name string, enc encoder) ([]pair, error) {
 		}
 		return f.formed(v, name, ",", enc), nil
 	default:
-		return nil, fmt.Errorf("style %.40q is none of a query", f.style)
+		return nil, fmt.Errorf("style %.40q is not valid in a query", f.style)
 	}
 	return f.formed(v, name, between, enc), nil
 }

@@ -69,7 +69,7 @@ type Executor struct{ cfg Config }
 // New returns an Executor.
 func New(cfg Config) (*Executor, error) {
 	if cfg.Lookup == nil {
-		return nil, errors.New("ask executor: no lookup; give it the catalog's")
+		return nil, errors.New("make ask executor: missing Config.Lookup")
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTime
@@ -102,7 +102,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, executor.Outdated("ask with", call)
 	}
 	if c.Run == nil || c.Run.Runner != Runner || c.Run.Ask == nil || c.Run.Ask.Prompt == "" {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "ask with", Target: string(call.Target), Err: errors.New("it does not say what to ask"), Fix: `add ask, as in ask: {prompt: "Summarize {text}"}`}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "ask with", Target: string(call.Target), Err: errors.New("the recipe has no prompt"), Fix: `add ask, as in ask: {prompt: "Summarize {text}"}`}
 	}
 	p := &plan{Ask: c.Run.Ask, capability: c}
 	values, err := readArguments(call)
@@ -112,7 +112,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	p.args = len(values)
 	if len(p.Answer) > 0 {
 		if p.form, err = analyze.NewForm(p.Answer); err != nil {
-			return nil, &capability.Error{Kind: capability.Invalid, Op: "ask with", Target: string(call.Target), Err: fmt.Errorf("ask.answer: the schema is %w", err), Fix: "write a JSON Schema of draft 2020-12 or 07 that refers only to itself"}
+			return nil, &capability.Error{Kind: capability.Invalid, Op: "ask with", Target: string(call.Target), Err: fmt.Errorf("ask.answer: invalid schema: %w", err), Fix: "write a JSON Schema of draft 2020-12 or 07 that refers only to itself"}
 		}
 	}
 	p.fill(values, e.cfg.Key)

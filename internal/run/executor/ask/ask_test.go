@@ -93,7 +93,7 @@ func TestChecklist(t *testing.T) {
 			executortest.Refused(t, b, executortest.Call("tool:text", `{"text":"`+strings.Repeat("x", mostArguments)+`"}`), capability.Invalid, "more than")
 			executortest.Refused(t, b, executortest.Call("tool:text", `{"text":"`+strings.Repeat("many words ", 40_000)+`"}`), capability.Invalid, "tokens")
 			for _, id := range []string{"tool:none", "tool:other"} {
-				executortest.Refused(t, b, executortest.Call(id, `{}`), capability.Invalid, "what to ask")
+				executortest.Refused(t, b, executortest.Call(id, `{}`), capability.Invalid, "no prompt")
 			}
 			executortest.Refused(t, b, executortest.Call("tool:bad", `{}`), capability.Invalid, "schema")
 			if n := len(b.fake.Requests()); n > 0 {
@@ -254,7 +254,7 @@ func TestPrice(t *testing.T) {
 	b = newBench(t, func(c *Config) {
 		c.Model = func(context.Context, string) (Model, error) { return Model{Model: &llmtest.Fake{}, Name: "fake"}, nil }
 	})
-	if _, err := b.Invoke(t.Context(), executortest.Call("tool:cheap", `{"text":"x"}`)); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "not known") {
+	if _, err := b.Invoke(t.Context(), executortest.Call("tool:cheap", `{"text":"x"}`)); capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "is unknown") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -81,10 +81,10 @@ func (x *exchange) affordable(input int) error {
 		return &capability.Error{Kind: capability.Denied, Op: "ask with", Target: string(x.call.Target), Rule: "ask.maxPrice", Err: errors.New(why), Fix: fix}
 	}
 	if !x.model.Priced || x.model.Cost == nil {
-		return refuse(fmt.Sprintf("the price of %s is not known, and the recipe has a maxPrice", x.model.Name), "write the price of the model into the model table, or remove ask.maxPrice")
+		return refuse(fmt.Sprintf("the price of %s is unknown, but the recipe sets maxPrice", x.model.Name), "write the price of the model into the model table, or remove ask.maxPrice")
 	}
 	if most := x.spent + x.model.Cost(llm.Usage{Input: input, Output: x.limit()}); most > x.MaxPrice {
-		return refuse(fmt.Sprintf("it could cost $%.6f with %s, more than the $%.6f of the recipe", most, x.model.Name, x.MaxPrice), "raise ask.maxPrice, lower ask.maxTokens, or name another model")
+		return refuse(fmt.Sprintf("the call could cost $%.6f with %s, more than ask.maxPrice of the recipe ($%.6f)", most, x.model.Name, x.MaxPrice), "raise ask.maxPrice, lower ask.maxTokens, or name another model")
 	}
 	return nil
 }

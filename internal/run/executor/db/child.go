@@ -118,13 +118,13 @@ func serveChild(in io.Reader, out io.Writer) int {
 type memoryError struct{}
 
 func (*memoryError) Error() string {
-	return fmt.Sprintf("the statement needs more than %d MiB of memory. Ask for less, or name fewer tables, views and subqueries at once", childMemory>>20)
+	return fmt.Sprintf("the statement needs more than %d MiB of memory. Read less data, or use fewer tables, views and subqueries", childMemory>>20)
 }
 
 // inChild carries out a plan for an SQLite file in a process of its own.
 func inChild(ctx context.Context, p plan) (capability.Result, error) {
 	if !passed.Load() {
-		return capability.Result{}, &openError{errors.New("start a process for SQLite: this program does not call ken.Helper. Make it the first statement of main")}
+		return capability.Result{}, &openError{errors.New("start a process for SQLite: this program does not call ken.Helper. Make ken.Helper the first statement of main")}
 	}
 	var in bytes.Buffer
 	c := p.connection

@@ -87,7 +87,7 @@ type Executor struct {
 // New makes an Executor.
 func New(cfg Config) (*Executor, error) {
 	if cfg.Connections == nil || cfg.Lookup == nil || cfg.Secret == nil {
-		return nil, errors.New("db executor: connections, lookup and secret are needed")
+		return nil, errors.New("make db executor: Connections, Lookup and Secret are required")
 	}
 	return &Executor{cfg: cfg}, nil
 }
@@ -263,7 +263,7 @@ func (r *readOnlyError) Error() string { return r.text }
 type uncertainError struct{ err error }
 
 func (u *uncertainError) Error() string {
-	return u.err.Error() + ", and whether it took effect is not known"
+	return u.err.Error() + ", and the statement may or may not have taken effect"
 }
 
 func (u *uncertainError) Unwrap() error { return u.err }
@@ -279,7 +279,7 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 		return capability.Result{}, own
 	}
 	if _, ok := errors.AsType[*uncertainError](err); ok { // however the call ended
-		return fail(capability.Upstream, "", err, "look at the rows that it would have changed before you run it again")
+		return fail(capability.Upstream, "", err, "check the rows that it changes before you run it again")
 	}
 	waited, isWait := errors.AsType[*queueError](err)
 	switch {
@@ -290,13 +290,13 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 	case isWait:
 		return fail(capability.Timeout, "", fmt.Errorf("database %s: %w", c.Name, waited), "try again, or raise databases."+c.Name+".timeout")
 	case outer.Err() != nil:
-		return fail(capability.Timeout, "", errors.New("time limit was over, and the database was told to stop"), "ask for less")
+		return fail(capability.Timeout, "", errors.New("the time limit was reached, and Ken cancelled the statement"), "ask for less")
 	case limited.Err() != nil:
-		return fail(capability.Timeout, "", fmt.Errorf("took longer than %v, and the database was told to stop", c.Timeout),
+		return fail(capability.Timeout, "", fmt.Errorf("took longer than %v, and Ken cancelled the statement", c.Timeout),
 			"ask for less, or raise databases."+c.Name+".timeout")
 	}
 	if _, ok := errors.AsType[*openError](err); ok {
-		return fail(capability.Unavailable, "", fmt.Errorf("database %s: %w", c.Name, err), "see that databases."+c.Name+" in ken.yaml is right")
+		return fail(capability.Unavailable, "", fmt.Errorf("database %s: %w", c.Name, err), "check that databases."+c.Name+" in ken.yaml is right")
 	}
 	if _, ok := errors.AsType[*readOnlyError](err); ok {
 		switch {

@@ -130,7 +130,7 @@ table orders, 2 rows
 	if got := text(do(t, e, "tool:db_shop_inspect", object{"table": "orders"})); !strings.Contains(got, "CREATE TABLE orders") || strings.Contains(got, "email") {
 		t.Errorf("inspect orders = %s", got)
 	}
-	if r := do(t, e, "tool:db_shop_inspect", object{"table": "none"}); !r.Failed || !strings.Contains(text(r), "there is no table none") {
+	if r := do(t, e, "tool:db_shop_inspect", object{"table": "none"}); !r.Failed || !strings.Contains(text(r), "table none not found") {
 		t.Errorf("inspect none = %+v", r)
 	}
 
@@ -187,7 +187,7 @@ func TestRecipe(t *testing.T) {
 		kind capability.ErrorKind
 		text string
 	}{
-		"command:text": {capability.Unavailable, "the statement is a parameter"}, "command:none": {capability.Unavailable, "which database"},
+		"command:text": {capability.Unavailable, "the statement is a parameter"}, "command:none": {capability.Unavailable, "names no database"},
 		"command:gone": {capability.NotFound, `names no database "lager"`}, "command:verb": {capability.Unavailable, "nothing can run db.drop"},
 		"command:write": {capability.Denied, "may only be read"}, "command:nowhere": {capability.NotFound, ""},
 	} {
@@ -416,7 +416,7 @@ func TestMemory(t *testing.T) {
 		"SELECT length(max(" + strings.Repeat("hex(randomblob(8000000)), ", 99) + "1))",
 		"SELECT " + strings.Repeat("length(hex(randomblob(8000000))) + ", 400) + "1",
 	} {
-		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "in this statement a value may have") {
+		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "a value in this statement may have at most") {
 			t.Errorf("%.60s = %.200s, want that a value is too long", sql, text(r))
 		}
 	}

@@ -41,7 +41,7 @@ type indexOutline struct {
 // result writes an outline in few words.
 func (o outline) result(c Connection, table string) capability.Result {
 	if len(o.tables) == 0 && table != "" {
-		return capability.Result{Failed: true, Parts: []capability.Part{{Text: fmt.Sprintf("there is no table %.200s; inspect without table lists all", table)}}}
+		return capability.Result{Failed: true, Parts: []capability.Part{{Text: fmt.Sprintf("table %.200s not found; inspect without the argument table lists all tables", table)}}}
 	}
 	var b strings.Builder
 	access := "may be read"

@@ -76,7 +76,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call, c *capability
 	argv := c.Run.Argv
 	if len(argv) == 0 {
 		return plan{}, &capability.Error{
-			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("does not say which database"),
+			Kind: capability.Unavailable, Op: "run", Target: string(call.Target), Err: errors.New("the recipe names no database"),
 			Fix: `add argv to it, as in argv: [shop, "SELECT …"]`,
 		}
 	}
@@ -108,7 +108,7 @@ func (p *plan) fromArguments(call capability.Call, name string) (string, error) 
 	case name == Chosen:
 		name = in.Connection
 	case in.Connection != "":
-		return bad("there is no argument connection here", "this tool is for one database")
+		return bad("the argument connection is not allowed here", "this tool is for one database")
 	}
 	if p.verb == verbInspect {
 		if in.SQL != "" || in.Parameters != nil || in.Format != "" || in.Rows != 0 {
@@ -119,9 +119,9 @@ func (p *plan) fromArguments(call capability.Call, name string) (string, error) 
 	}
 	switch {
 	case in.Table != "":
-		return bad("there is no argument table here", "name the table in sql")
+		return bad("the argument table is not allowed here", "name the table in sql")
 	case in.Rows < 0:
-		return bad("rows is below zero", "give a number from 1 on, or leave it out")
+		return bad("rows is below zero", "use a number of at least 1, or omit it")
 	case in.Format != "":
 		p.format = in.Format
 	}
@@ -232,11 +232,11 @@ func parameter(raw json.RawMessage) (any, error) {
 		return n, nil
 	}
 	if !strings.ContainsAny(text, ".eE") {
-		return nil, errors.New("is a whole number of more than 64 bits; give it as a text")
+		return nil, errors.New("is an integer of more than 64 bits; pass it as a string")
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, errors.New("is a number too large; give it as a text")
+		return nil, errors.New("is too large a number; pass it as a string")
 	}
 	return x, nil
 }
@@ -300,9 +300,9 @@ func (p *plan) check(call capability.Call) error {
 	case len(p.sql) > mostSQL:
 		return bad(fmt.Sprintf("sql has %d bytes, more than %d", len(p.sql), mostSQL), "make it shorter, or use parameters")
 	case strings.ContainsRune(p.sql, 0):
-		return bad("there is a zero byte in sql", "")
+		return bad("sql contains a zero byte", "")
 	case !slices.Contains([]string{formatMarkdown, formatCSV, formatJSON}, p.format):
-		return bad("format is none of markdown, csv and json", "")
+		return bad("format must be markdown, csv or json", "")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func postgresConfig(c Connection, password string, write bool) (*pgconn.Config, 
 	}
 	cfg, err := pgconn.ParseConfig(whole.String())
 	if err != nil {
-		return nil, errors.New("the address is not understood") // the error may repeat the password
+		return nil, errors.New("the address cannot be parsed") // the error may repeat the password
 	}
 	cfg.Password = password // and not one of the environment where there is none
 	cfg.RuntimeParams = map[string]string{
@@ -156,13 +156,13 @@ func (p *postgres) begin(ctx context.Context, write bool) error {
 		return err
 	}
 	if what := rows[0][0]; what != "" {
-		return fmt.Errorf("the database user is, or can become, %s, and reaches files and programs of the server even in a transaction that only reads; name an ordinary user", what)
+		return fmt.Errorf("the database user is, or can become, %s, and could reach files and programs of the server even in a read-only transaction; use an ordinary user", what)
 	}
 	if write {
 		return nil
 	}
 	if rows[0][2] != "on" { // a pooler that was told to leave out what it does not know
-		return errors.New("the server has not taken the setting default_transaction_read_only; name the PostgreSQL server itself instead of a connection pooler")
+		return errors.New("the server ignored the setting default_transaction_read_only; connect to the PostgreSQL server itself instead of a connection pooler")
 	}
 	return p.oneSession(ctx)
 }
@@ -324,7 +324,7 @@ func postgresValues(values []any) ([][]byte, error) {
 			out[i] = strconv.AppendFloat(nil, v, 'g', -1, 64)
 		case string:
 			if strings.ContainsRune(v, 0) {
-				return nil, fmt.Errorf("parameter %d has a zero byte in it, which PostgreSQL does not take", i+1)
+				return nil, fmt.Errorf("parameter %d contains a zero byte, which PostgreSQL does not accept", i+1)
 			}
 			out[i] = []byte(v)
 		case []byte:
@@ -403,7 +403,7 @@ func (p *postgres) explain(ctx context.Context, sql string, values []any, into *
 func (p *postgres) execute(ctx context.Context, sql string, values []any, into *sheet) (int64, error) {
 	changed, err := p.rows(ctx, sql, values, into, false)
 	if err == nil && p.conn.TxStatus() != 'T' {
-		err = &readOnlyError{"the statement ended the transaction that it was to run in"}
+		err = &readOnlyError{"the statement ended its own transaction"}
 	}
 	if err == nil {
 		err = ctx.Err() // whose caller has gone by now wants no change

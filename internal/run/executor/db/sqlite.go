@@ -123,7 +123,7 @@ func (s *sqlite) execute(ctx context.Context, sql string, values []any, into *sh
 // told marks what SQLite refused as such, and says how long values may be.
 func (s *sqlite) told(err error) error {
 	if e, ok := errors.AsType[*sqliteError](err); ok && e.code == lib.SQLITE_TOOBIG {
-		return fmt.Errorf("%s: in this statement a value may have %d bytes. Ask for fewer columns, or for parts with substr", e.text, s.file.longest)
+		return fmt.Errorf("%s: a value in this statement may have at most %d bytes. Read fewer columns, or parts of them with substr", e.text, s.file.longest)
 	}
 	if e, ok := errors.AsType[*sqliteError](err); ok && e.code == lib.SQLITE_NOMEM {
 		return &memoryError{}

@@ -35,10 +35,10 @@ const (
 // been put there by a program that can write in the file's folder, and could
 // lead to Ken's own store.
 var (
-	errNotThere = errors.New("the file is not there")
-	errUnseen   = errors.New("the file cannot be looked at")
+	errNotThere = errors.New("the file does not exist")
+	errUnseen   = errors.New("the file cannot be read")
 	errNotPlain = errors.New("the file is not a regular file")
-	errLink     = errors.New("a symbolic link is on the way to the file, and links are not followed; name the file itself")
+	errLink     = errors.New("the path contains a symbolic link, and Ken does not follow links; use the path of the file itself")
 	errSwapped  = errors.New("the file was replaced while it was opened")
 )
 
@@ -298,7 +298,7 @@ func (s *sqliteStatement) bind(values []any) error {
 		case []byte:
 			rc = s.bindBytes(n, string(v), false)
 		default:
-			return fmt.Errorf("parameter %d is of a kind that cannot be given", n)
+			return fmt.Errorf("parameter %d has an unsupported type", n)
 		}
 		if rc != lib.SQLITE_OK {
 			return s.file.fault(rc)

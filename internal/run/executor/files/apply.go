@@ -56,7 +56,7 @@ func (e *Executor) diffInput(call capability.Call) (diffInput, []change, error) 
 		return in, nil, executor.BadArguments(call, err, "")
 	}
 	if in.Path != "" && len(patches) > 1 || in.Expect != "" && len(patches) > 1 {
-		return in, nil, executor.BadArguments(call, errors.New("path and expect are about one file, and the diff is about several"), "leave them out, or make several calls")
+		return in, nil, executor.BadArguments(call, errors.New("path and expect name one file, but the diff changes several"), "leave them out, or make several calls")
 	}
 	var changes []change
 	for _, p := range patches {
@@ -73,11 +73,11 @@ func (e *Executor) diffInput(call capability.Call) (diffInput, []change, error) 
 		}
 		if in.Path != "" && p.path != "" {
 			if other, err := e.locate("change", in.Path, true); err != nil || other.shown != at.shown {
-				return in, nil, executor.BadArguments(call, errors.New("path is not the file that the diff names"), "let them agree")
+				return in, nil, executor.BadArguments(call, errors.New("path is not the file that the diff names"), "use the same path in both")
 			}
 		}
 		if slices.ContainsFunc(changes, func(c change) bool { return c.place.shown == at.shown }) {
-			return in, nil, executor.BadArguments(call, errors.New("the diff names a file twice"), "put its hunks together")
+			return in, nil, executor.BadArguments(call, errors.New("the diff names a file twice"), "put all hunks of the file under one header")
 		}
 		changes = append(changes, change{patch: p, place: at})
 	}
@@ -168,7 +168,7 @@ func (e *Executor) commit(r ready) (writing, error) {
 		return writing{}, isOwn("change", r.place)
 	}
 	if now, err := dir.Lstat(base); err != nil || !unchanged(r.was.info, now) {
-		return writing{}, stale(r.place, "it changed meanwhile", "read it again")
+		return writing{}, stale(r.place, "the file changed in the meantime", "read it again")
 	}
 	return writing{Path: r.place.shown, Deleted: true}, dir.Remove(base)
 }
@@ -179,7 +179,7 @@ func (e *Executor) prepare(c change, expect string) (ready, error) {
 	was, err := e.load(c.place)
 	switch {
 	case c.create && err == nil:
-		return r, stale(c.place, "it exists already", "write the diff against the file as it is")
+		return r, stale(c.place, "the file already exists", "write the diff against the file as it is")
 	case c.create && !errors.Is(err, fs.ErrNotExist):
 		return r, err
 	case c.create:
@@ -192,10 +192,10 @@ func (e *Executor) prepare(c change, expect string) (ready, error) {
 	if was != nil {
 		text = was.data
 		if expect != "" && !strings.EqualFold(expect, hashOf(text)) {
-			return r, stale(c.place, "it is not what was read", "read it again, then write a new diff")
+			return r, stale(c.place, "the file changed since it was read", "read it again, then write a new diff")
 		}
 		if binary(text[:min(len(text), 8<<10)]) != "" || !utf8.Valid(text) {
-			return r, &mismatched{"it is no UTF-8 text, so a diff cannot change it"}
+			return r, &mismatched{"the file is not UTF-8 text, so a diff cannot change it"}
 		}
 	}
 	out, moved, err := apply(text, c.edits)
@@ -203,10 +203,10 @@ func (e *Executor) prepare(c change, expect string) (ready, error) {
 		return r, err
 	}
 	if c.remove && len(out) > 0 {
-		return r, &mismatched{"the diff deletes the file, and lines would be left of it"}
+		return r, &mismatched{"the diff deletes the file but does not remove all of its lines"}
 	}
 	if int64(len(out)) > e.cfg.MaxFile {
-		return r, &mismatched{fmt.Sprintf("it would have %d bytes, more than %d", len(out), e.cfg.MaxFile)}
+		return r, &mismatched{fmt.Sprintf("the changed file would have %d bytes, more than %d", len(out), e.cfg.MaxFile)}
 	}
 	r.data, r.moved = out, moved
 	return r, nil
@@ -278,10 +278,10 @@ func apply(text []byte, edits []edit) (out []byte, moved []int, err error) {
 	for i, e := range edits {
 		from, err := locateEdit(d.lines, e, &effort)
 		if err != nil {
-			return nil, nil, mismatch("edit %d (line %d of the diff) does not fit: %v", i+1, e.at, err)
+			return nil, nil, mismatch("edit %d (line %d of the diff) does not apply: %v", i+1, e.at, err)
 		}
 		if e.oldOpen && (from+len(e.old) != len(d.lines) || !d.open) {
-			return nil, nil, mismatch("edit %d (line %d of the diff) says that the file ends without a line break there, and it does not", i+1, e.at)
+			return nil, nil, mismatch("edit %d (line %d of the diff) expects no newline at the end of the file, but there is one", i+1, e.at)
 		}
 		if e.hint > 0 && !e.insert && from != e.hint-1 {
 			moved = append(moved, i+1)
@@ -314,13 +314,13 @@ const mostEffort = 20_000_000 // comparisons of lines
 func locateEdit(lines []string, e edit, effort *int) (int, error) {
 	if e.insert {
 		if e.hint > len(lines) {
-			return 0, fmt.Errorf("inserts after line %d, and the file has %d", e.hint, len(lines))
+			return 0, fmt.Errorf("inserts after line %d, but the file has %d lines", e.hint, len(lines))
 		}
 		return e.hint, nil
 	}
 	if len(e.old) == 0 {
 		if len(lines) > 0 {
-			return 0, errors.New("says what to insert and not where; put the lines around it into SEARCH")
+			return 0, errors.New("has no place to insert; add surrounding lines to SEARCH")
 		}
 		return 0, nil
 	}
@@ -340,11 +340,11 @@ func locateEdit(lines []string, e edit, effort *int) (int, error) {
 	}
 	switch {
 	case *effort >= mostEffort:
-		return 0, errors.New("old lines repeat too often in the file; say at which line it begins")
+		return 0, errors.New("the old lines occur too often in the file; add the line number where the edit begins")
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return 0, fmt.Errorf("old lines are in %d places, at lines %s; add lines around them or say at which line it begins", len(found), places(found))
+		return 0, fmt.Errorf("the old lines occur in %d places, at lines %s; add surrounding lines, or the line number where the edit begins", len(found), places(found))
 	}
 	if e.hint > 0 {
 		best = e.hint - 1
@@ -368,9 +368,9 @@ func fits(lines, old []string, at int, effort *int) int {
 
 func differs(lines, old []string, at, n int) error {
 	if at+n >= len(lines) {
-		return fmt.Errorf("expects %s at line %d, and the file has %d lines", quoteLine(old[n]), at+n+1, len(lines))
+		return fmt.Errorf("expects %s at line %d, but the file has %d lines", quoteLine(old[n]), at+n+1, len(lines))
 	}
-	return fmt.Errorf("line %d of the file is %s, and the diff expects %s", at+n+1, quoteLine(lines[at+n]), quoteLine(old[n]))
+	return fmt.Errorf("line %d of the file is %s, but the diff expects %s", at+n+1, quoteLine(lines[at+n]), quoteLine(old[n]))
 }
 
 func quoteLine(s string) string { return fmt.Sprintf("%q", executor.Clip(s, 120)) }

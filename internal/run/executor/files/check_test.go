@@ -53,21 +53,21 @@ func TestCheck(t *testing.T) {
 		call capability.Call
 		want string
 	}{
-		"it exists":              {write("a.txt"), "it exists already"},
+		"it exists":              {write("a.txt"), "the file already exists"},
 		"it is another":          {write("a.txt", "expect", "0000"), "files.stale"},
-		"it is gone":             {write("none.txt", "expect", "0000"), "it is no longer there"},
+		"it is gone":             {write("none.txt", "expect", "0000"), "the file no longer exists"},
 		"it is a folder":         {write("two"), "is a folder"},
 		"a file is on the way":   {write("a.txt/b"), "not a folder"},
 		"a link":                 {write("link"), "files.links"},
 		"a second name":          {write("two/x", "expect", hashOf([]byte("x"))), "hard links"},
 		"too large to be read":   {write("large", "expect", "0000"), "large"},
 		"text that is not there": {patch("a.txt", "gamma"), `line 1 of the file is "alpha"`},
-		"no such file":           {patch("none.txt", "alpha"), "is not there"},
+		"no such file":           {patch("none.txt", "alpha"), "not found"},
 		"a stale diff":           {patch("a.txt", "alpha", "expect", "0000"), "files.stale"},
-		"no text":                {patch("bin", "alpha"), "no UTF-8 text"},
+		"no text":                {patch("bin", "alpha"), "not UTF-8 text"},
 		"a diff of a link":       {patch("link", "alpha"), "files.links"},
 		"a new file that is there": {call("apply_diff", "diff", "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"),
-			"it exists already"},
+			"the file already exists"},
 		"the second of two": {call("apply_diff", "diff", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-alpha\n+x\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-gamma\n+x\n"),
 			`expects "gamma"`},
 	} {
@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 	good := write("late.txt")
 	executortest.Unhindered(t, e, good)
 	put(t, ws, map[string]string{"late.txt": "somebody was faster\n"})
-	executortest.Doomed(t, e, good, "it exists already")
+	executortest.Doomed(t, e, good, "the file already exists")
 }
 
 // TestCheckWaitsForNobody: another call that writes does not hold up a check.

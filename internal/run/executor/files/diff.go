@@ -137,7 +137,7 @@ func (d *diffReader) until(opened int, mark string) ([]string, error) {
 		line := d.lines[d.i]
 		if m := markerLine().FindStringSubmatch(line); m != nil {
 			if m[1] != mark {
-				return nil, d.fault(d.i, "%s stands where %s is due (write \\%s to mean the text)", m[1], mark, m[1])
+				return nil, d.fault(d.i, "found %s where %s is expected (to use it as text, write \\%s)", m[1], mark, m[1])
 			}
 			d.i++
 			return out, nil
@@ -185,11 +185,11 @@ func (d *diffReader) unified() ([]patch, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, &diffError{line: 1, message: "there is no change in it; write hunks that begin with @@, or " + searchMark + " blocks"}
+		return nil, &diffError{line: 1, message: "the diff contains no change; write hunks that begin with @@, or " + searchMark + " blocks"}
 	}
 	for _, p := range out {
 		if len(p.edits) == 0 && !p.create && !p.remove {
-			return nil, &diffError{line: 1, message: "a file has a header and no hunk"}
+			return nil, &diffError{line: 1, message: "a file has a header but no hunk"}
 		}
 	}
 	return out, nil
@@ -214,7 +214,7 @@ func (d *diffReader) header() (patch, error) {
 	old := headerName(d.lines[d.i][4:])
 	d.i++
 	if !d.more() || !strings.HasPrefix(d.lines[d.i], "+++ ") {
-		return patch{}, d.fault(d.i, "after --- comes the line with +++")
+		return patch{}, d.fault(d.i, "the line after --- must begin with +++")
 	}
 	name := headerName(d.lines[d.i][4:])
 	d.i++
@@ -231,7 +231,7 @@ func (d *diffReader) header() (patch, error) {
 	case old == name:
 		p.path = name
 	default:
-		return p, d.fault(d.i-1, "the two names differ; a diff here does not rename")
+		return p, d.fault(d.i-1, "the two names differ; a diff cannot rename files here")
 	}
 	if p.path == "" {
 		return p, d.fault(d.i-1, "the name is empty")
@@ -255,7 +255,7 @@ func (d *diffReader) hunk() (edit, error) {
 	if m != nil {
 		e.hint, oldCount, newCount = number(m[1], 0), number(m[2], 1), number(m[4], 1)
 	} else if strings.ContainsAny(head, "0123456789") && strings.HasPrefix(head, "@@ -") {
-		return e, d.fault(d.i, "write the head of a hunk as @@ -line,count +line,count @@, or as @@ alone")
+		return e, d.fault(d.i, "write the hunk header as @@ -line,count +line,count @@, or as @@ alone")
 	}
 	d.i++
 	for d.more() && (oldCount < 0 || len(e.old) < oldCount || len(e.new) < newCount || strings.HasPrefix(d.lines[d.i], `\`)) {
@@ -267,11 +267,11 @@ func (d *diffReader) hunk() (edit, error) {
 		}
 	}
 	if oldCount >= 0 && (len(e.old) != oldCount || len(e.new) != newCount) {
-		return e, d.fault(e.at-1, "the head says %d old and %d new lines, and the hunk has %d and %d", oldCount, newCount, len(e.old), len(e.new))
+		return e, d.fault(e.at-1, "the hunk header announces %d old and %d new lines, but the hunk has %d and %d", oldCount, newCount, len(e.old), len(e.new))
 	}
 	e.insert = oldCount == 0
 	if len(e.old) == 0 && !e.insert {
-		return e, d.fault(e.at-1, "the hunk has no old lines, so its place cannot be told; add lines around it")
+		return e, d.fault(e.at-1, "the hunk has no old lines, so its place is unknown; add surrounding lines")
 	}
 	return e, nil
 }
@@ -297,7 +297,7 @@ func (d *diffReader) hunkLine(e *edit) error {
 		e.new = append(e.new, line)
 	case '\\':
 		if d.i == e.at {
-			return d.fault(d.i, "this note stands after no line")
+			return d.fault(d.i, "this note does not follow a line")
 		}
 		switch before := d.lines[d.i-1]; {
 		case strings.HasPrefix(before, "-"):

@@ -40,16 +40,16 @@ func TestApply(t *testing.T) {
 		{name: "block with marks in it", file: "<<<<<<< SEARCH\na\n", diff: "<<<<<<< SEARCH\n\\<<<<<<< SEARCH\n=======\n\\=======\n>>>>>>> REPLACE\n", want: "=======\na\n"},
 		{name: "edits see the file as it was", file: "a\nb\n", diff: "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n", want: "b\nc\n"},
 
-		{name: "not there", file: file, diff: "@@ -3 +3 @@\n-drei\n+3\n", err: `edit 1 (line 1 of the diff) does not fit: line 3 of the file is "three", and the diff expects "drei"`},
-		{name: "second of two", file: file, diff: "@@ -1 +1 @@\n-one\n+1\n@@ -5,2 +5 @@\n five\n-six\n", err: `edit 2 (line 4 of the diff) does not fit: expects "six" at line 6, and the file has 5 lines`},
+		{name: "not there", file: file, diff: "@@ -3 +3 @@\n-drei\n+3\n", err: `edit 1 (line 1 of the diff) does not apply: line 3 of the file is "three", but the diff expects "drei"`},
+		{name: "second of two", file: file, diff: "@@ -1 +1 @@\n-one\n+1\n@@ -5,2 +5 @@\n five\n-six\n", err: `edit 2 (line 4 of the diff) does not apply: expects "six" at line 6, but the file has 5 lines`},
 		{name: "in two places", file: file, diff: "<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n", err: "in 2 places, at lines 2, 4"},
 		{name: "overlap", file: file, diff: "@@ -1,2 +1,1 @@\n one\n-two\n@@ -2,2 +2,1 @@\n two\n-three\n", err: "edits 1 and 2 change the same lines"},
-		{name: "blanks count", file: "a b\n", diff: "@@\n-a  b\n+c\n", err: "does not fit"},
+		{name: "blanks count", file: "a b\n", diff: "@@\n-a  b\n+c\n", err: "does not apply"},
 		{name: "insertion too far", file: "a\n", diff: "@@ -7,0 +8 @@\n+b\n", err: "inserts after line 7"},
-		{name: "end not open", file: "a\n", diff: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", err: "without a line break"},
-		{name: "nothing to search", file: "a\n", diff: "<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", err: "not where"},
+		{name: "end not open", file: "a\n", diff: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", err: "expects no newline"},
+		{name: "nothing to search", file: "a\n", diff: "<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", err: "no place to insert"},
 
-		{name: "counts", file: file, diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n", err: "line 1 of the diff: the head says 3 old and 3 new lines, and the hunk has 2 and 2"},
+		{name: "counts", file: file, diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n", err: "line 1 of the diff: the hunk header announces 3 old and 3 new lines, but the hunk has 2 and 2"},
 		{name: "odd line", file: file, diff: "@@ -1,2 +1,2 @@\n one\n*two\n", err: "line 3 of the diff: a line of a hunk begins"},
 		{name: "odd head", file: file, diff: "@@ -1,x +1 @@\n one\n", err: "line 1 of the diff"},
 		{name: "prose", file: file, diff: "Here is the diff:\n@@ -1 +1 @@\n-one\n+1\n", err: "line 1 of the diff: this is neither"},
@@ -85,7 +85,7 @@ func TestApplyDiff(t *testing.T) {
 	e, ws := open(t, map[string]string{"a": "one\n", "b": "two\n", "c": "gone\n"}, nil)
 	bad := "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-nope\n+2\n"
 	_, text, r := invoke(t, e, call("apply_diff", "diff", bad))
-	if !r.Failed || !strings.Contains(text, `b: edit 1 (line 8 of the diff) does not fit: line 1 of the file is "two"`) || !strings.Contains(text, "Nothing was changed") {
+	if !r.Failed || !strings.Contains(text, `b: edit 1 (line 8 of the diff) does not apply: line 1 of the file is "two"`) || !strings.Contains(text, "Nothing was changed") {
 		t.Errorf("a diff that fits in part gave %q", text)
 	}
 	wantFile(t, ws, "a", "one\n")

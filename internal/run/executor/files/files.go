@@ -254,9 +254,9 @@ func trouble(op string, p place, err error) (capability.Result, error) {
 	case errors.As(err, &own):
 		return capability.Result{}, err
 	case errors.As(err, &link):
-		return capability.Result{}, denied(op, p.shown, "files.links", errors.New("a symbolic link is on the way, and links are not followed"), leads(p, link))
+		return capability.Result{}, denied(op, p.shown, "files.links", errors.New("the path contains a symbolic link, and Ken does not follow links"), leads(p, link))
 	case errors.Is(err, fs.ErrNotExist):
-		return failed("%s is not there; list_files shows what is", p.shown), nil
+		return failed("%s not found; list_files shows the files", p.shown), nil
 	case errors.Is(err, fs.ErrPermission):
 		return failed("%s: the system does not allow it", p.shown), nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -275,5 +275,5 @@ func leads(p place, link *executor.LinkError) string {
 	if clean, err := executor.CleanPath(to); err == nil && !path.IsAbs(link.Target) {
 		return "name " + p.scope.shown(clean) + " itself"
 	}
-	return "it leads outside; name a file of the workspace"
+	return "the path leads outside the workspace; name a file of the workspace"
 }

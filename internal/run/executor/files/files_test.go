@@ -102,13 +102,13 @@ func TestChecklist(t *testing.T) {
 			e, ws := open(t, map[string]string{"a": "text"}, nil)
 			for _, tt := range []struct{ tool, args, want string }{
 				{"read_file", `{}`, "path is empty"}, {"read_file", `{"path":1}`, "argument path is number, want a string"}, {"read_file", `{"Path":"a"}`, `unknown argument "Path"`},
-				{"read_file", `{"path":"a","path":"b"}`, "twice"}, {"read_file", `{"path":"a","offset":0}`, "begin at 1"}, {"read_file", `{"path":"a","byte":1,"offset":1}`, "one of them"},
+				{"read_file", `{"path":"a","path":"b"}`, "duplicate"}, {"read_file", `{"path":"a","offset":0}`, "at least 1"}, {"read_file", `{"path":"a","byte":1,"offset":1}`, "one of them"},
 				{"read_file", `{"path":"a\u0000"}`, "control character"}, {"read_file", `{"path":"a\\b"}`, "backslash"}, {"read_file", "{\"path\":\"\xff\"}", "UTF-8"},
 				{"write_to_file", `{"path":"b"}`, "content is missing"}, {"write_to_file", `{"path":".","content":""}`, "folder"}, {"write_to_file", `{"path":"x/","content":""}`, "folder"},
 				{"write_to_file", `{"path":".ken-write-a","content":""}`, "another name"},
 				{"apply_diff", `{"path":"a","diff":"nonsense"}`, "line 1 of the diff"}, {"apply_diff", `{"diff":"@@ -1 +1 @@\n-text\n+b"}`, "missing path"},
-				{"list_files", `{"limit":0}`, "begins at 1"}, {"search_files", `{"regex":"("}`, "RE2"}, {"search_files", `{"regex":""}`, "empty"},
-				{"search_files", `{"regex":"a","after":"x"}`, "no place"}, {"search_files", `{"regex":"a","file_pattern":"[a"}`, "file_pattern"},
+				{"list_files", `{"limit":0}`, "at least 1"}, {"search_files", `{"regex":"("}`, "RE2"}, {"search_files", `{"regex":""}`, "empty"},
+				{"search_files", `{"regex":"a","after":"x"}`, "invalid value of after"}, {"search_files", `{"regex":"a","file_pattern":"[a"}`, "file_pattern"},
 			} {
 				executortest.Refused(t, e, executortest.Call("tool:"+tt.tool, tt.args), capability.Invalid, tt.want)
 			}
@@ -128,7 +128,7 @@ func TestChecklist(t *testing.T) {
 				}
 			}
 			// Rules read ~ as the home directory, so it is not taken literally either.
-			executortest.Refused(t, e, call("read_file", "path", "~/x"), capability.Invalid, "~ does not stand for the home directory")
+			executortest.Refused(t, e, call("read_file", "path", "~/x"), capability.Invalid, "~ is not expanded to the home directory")
 			invoke(t, e, call("write_to_file", "path", "${HOME}", "content", "x"))
 			wantFile(t, ws, "${HOME}", "x")
 		},
@@ -265,10 +265,10 @@ func testBounds(t *testing.T) {
 	invoke(t, e, call("write_to_file", "path", extra+"/new/w", "content", "w"))
 	wantFile(t, extra, "new/w", "w")
 	for _, name := range []string{lib + "/new", "ro/new", ws + "/ro/new"} {
-		executortest.Refused(t, e, call("write_to_file", "path", name, "content", "x"), capability.Denied, "only be read")
+		executortest.Refused(t, e, call("write_to_file", "path", name, "content", "x"), capability.Denied, "read-only")
 	}
 	e, _ = open(t, nil, func(c *Config) { c.ReadOnly = true })
-	executortest.Refused(t, e, call("write_to_file", "path", "x", "content", "x"), capability.Denied, "only be read")
+	executortest.Refused(t, e, call("write_to_file", "path", "x", "content", "x"), capability.Denied, "read-only")
 }
 
 // TestRace: a folder that turns into a link and back never lets a call out.
@@ -398,7 +398,7 @@ func testSpecialFiles(t *testing.T) {
 	if err := os.Link(outside, filepath.Join(ws, "hard")); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"pipe": "is a pipe", "hard": "hard links", "bin": "a binary file of 3 bytes", "utf16": "UTF-16", "none": "is not there", ".": "folder"} {
+	for name, want := range map[string]string{"pipe": "is a pipe", "hard": "hard links", "bin": "a binary file of 3 bytes", "utf16": "UTF-16", "none": "not found", ".": "folder"} {
 		if _, text, r := invoke(t, e, call("read_file", "path", name)); !r.Failed || !strings.Contains(text, want) {
 			t.Errorf("read_file(%s) = %q, want a failure with %q", name, text, want)
 		}
@@ -442,13 +442,13 @@ func TestStale(t *testing.T) {
 			t.Errorf("Invoke(%s) = %v, want conflict with %q", c.Arguments, err, want)
 		}
 	}
-	conflict(call("write_to_file", "path", "a", "content", "two"), "exists already")
+	conflict(call("write_to_file", "path", "a", "content", "two"), "already exists")
 	about, _, _ := invoke(t, e, call("read_file", "path", "a"))
 	hash := about["hash"]
 	put(t, ws, map[string]string{"a": "changed\n"})
-	conflict(call("write_to_file", "path", "a", "content", "two", "expect", hash), "not what was read")
-	conflict(call("apply_diff", "path", "a", "diff", "@@\n-changed\n+two\n", "expect", hash), "not what was read")
-	conflict(call("write_to_file", "path", "b", "content", "two", "expect", hash), "no longer there")
+	conflict(call("write_to_file", "path", "a", "content", "two", "expect", hash), "changed since it was read")
+	conflict(call("apply_diff", "path", "a", "diff", "@@\n-changed\n+two\n", "expect", hash), "changed since it was read")
+	conflict(call("write_to_file", "path", "b", "content", "two", "expect", hash), "no longer exists")
 	wantFile(t, ws, "a", "changed\n")
 	about, _, _ = invoke(t, e, call("read_file", "path", "a"))
 	about, _, _ = invoke(t, e, call("write_to_file", "path", "a", "content", "two\n", "expect", about["hash"]))

@@ -86,7 +86,7 @@ func parseRule(line string) (*ignoreRule, error) {
 	anchored := strings.Contains(trimmed, "/")
 	trimmed = strings.TrimPrefix(trimmed, "/")
 	if trimmed == "" {
-		return nil, fmt.Errorf("the pattern is only a slash; write the name that it is about")
+		return nil, fmt.Errorf("the pattern is only a slash; add a name")
 	}
 	r.parts = strings.Split(strings.ToLower(trimmed), "/")
 	if !anchored {
@@ -97,11 +97,11 @@ func parseRule(line string) (*ignoreRule, error) {
 	}
 	for i, part := range r.parts {
 		if part == "" || part == "." || part == ".." {
-			return nil, fmt.Errorf("the pattern has the part %q, which no name matches", part)
+			return nil, fmt.Errorf("the pattern contains %q, which no name can match", part)
 		}
 		r.parts[i] = strings.ReplaceAll(part, "[!", "[^")
 		if _, err := path.Match(r.parts[i], ""); err != nil {
-			return nil, fmt.Errorf("the part %q is no pattern; close its bracket, or put \\ before it", part)
+			return nil, fmt.Errorf("invalid pattern part %q; close its bracket, or put \\ before it", part)
 		}
 	}
 	return r, nil

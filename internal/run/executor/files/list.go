@@ -59,7 +59,7 @@ func (e *Executor) listInput(call capability.Call) (listInput, place, error) {
 		return in, place{}, err
 	}
 	if in.Limit != nil && *in.Limit < 1 {
-		return in, place{}, executor.BadArguments(call, errors.New("limit begins at 1"), "")
+		return in, place{}, executor.BadArguments(call, errors.New("limit must be at least 1"), "")
 	}
 	p, err := e.folder("list", in.Path)
 	return in, p, err

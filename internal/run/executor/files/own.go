@@ -115,13 +115,13 @@ func (e *Executor) notOwn(op string, p place, write bool) error {
 	case g == closed:
 		return isOwn(op, p)
 	case g == readable && write:
-		return ownError(op, p, "it is Ken's own, and only read by tools", "write it elsewhere, and have a person put it there")
+		return ownError(op, p, "the file belongs to Ken, and tools may only read it", "write the content to another file, and ask a person to move it there")
 	}
 	return nil
 }
 
 func isOwn(op string, p place) *capability.Error {
-	return ownError(op, p, "it is Ken's own, which holds its keys, its records and what governs it", "work without it; a person sees to it with ken, or by hand")
+	return ownError(op, p, "the file is in Ken's own folder, which holds its keys, records and rules", "continue without it; a person can change it with ken or by hand")
 }
 
 func ownError(op string, p place, why, fix string) *capability.Error {

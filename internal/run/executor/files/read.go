@@ -60,7 +60,7 @@ func (e *Executor) readInput(call capability.Call) (readInput, place, error) {
 	}
 	for _, n := range []*int64{in.Offset, in.Limit} {
 		if n != nil && *n < 1 {
-			return in, place{}, executor.BadArguments(call, errors.New("offset and limit begin at 1"), "")
+			return in, place{}, executor.BadArguments(call, errors.New("offset and limit must be at least 1"), "")
 		}
 	}
 	if in.Byte != nil && (*in.Byte < 0 || in.Offset != nil) {

@@ -70,7 +70,7 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 		// Rules take it for the home directory, and a shell would. Here it would
 		// be a folder of the workspace.
 		return place{}, &capability.Error{
-			Kind: capability.Invalid, Op: op, Target: "a file", Err: errors.New("~ does not stand for the home directory here"),
+			Kind: capability.Invalid, Op: op, Target: "a file", Err: errors.New("~ is not expanded to the home directory here"),
 			Fix: "write the path in full: relative to the workspace, or from /",
 		}
 	}
@@ -102,7 +102,7 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 			p.shown = "."
 		}
 		if write && !s.write {
-			return place{}, denied(op, p.shown, "files.write", errors.New("files in this folder may only be read"), "write into a folder that is open for writing")
+			return place{}, denied(op, p.shown, "files.write", errors.New("this folder is read-only"), "write into a folder that is open for writing")
 		}
 		return p, e.notOwn(op, p, write)
 	}
@@ -140,7 +140,7 @@ func (p place) admit(op string, dir bool) error {
 		return denied(op, p.shown, p.scope.shown(ignoreName), err, "fix that file; until then no file can be used")
 	}
 	if line, hidden := ig.Match(p.rel, dir); hidden {
-		return denied(op, p.shown, fmt.Sprintf("%s:%d", p.scope.shown(ignoreName), line), errors.New("hidden"), "work without it; a person can take the line out")
+		return denied(op, p.shown, fmt.Sprintf("%s:%d", p.scope.shown(ignoreName), line), errors.New("hidden"), "continue without it; a person can remove the line")
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func openRegular(dir *os.Root, base string, links bool) (*os.File, fs.FileInfo, 
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(was, info) {
-		err = errors.New("replaced meanwhile; try again")
+		err = errors.New("replaced in the meantime; try again")
 	}
 	if err == nil {
 		err = ordinary(dir, base, info, links)
@@ -258,7 +258,7 @@ func ordinary(dir *os.Root, base string, info fs.FileInfo, links bool) error {
 	case !mode.IsRegular():
 		return fmt.Errorf("is %s, not a file", kindOf(mode))
 	case !links && names(info) > 1:
-		return fmt.Errorf("has %d names (hard links), and another may lie outside the workspace; copy it first", names(info))
+		return fmt.Errorf("has %d hard links, and one may be outside the workspace; copy the file first", names(info))
 	}
 	return nil
 }

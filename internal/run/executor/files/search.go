@@ -92,7 +92,7 @@ func (e *Executor) searchInput(call capability.Call) (*search, error) {
 		return nil, executor.BadArguments(call, fmt.Errorf("regex is empty or has more than %d bytes", longestRegex), "")
 	}
 	if in.Limit != nil && *in.Limit < 1 {
-		return nil, executor.BadArguments(call, errors.New("limit begins at 1"), "")
+		return nil, executor.BadArguments(call, errors.New("limit must be at least 1"), "")
 	}
 	expr := in.Regex
 	if in.IgnoreCase {
@@ -100,23 +100,23 @@ func (e *Executor) searchInput(call capability.Call) (*search, error) {
 	}
 	s := &search{most: mostMatches}
 	if s.re, err = regexp.Compile(expr); err != nil {
-		return nil, executor.BadArguments(call, errors.New("regex is no RE2 expression"), `check its brackets, or put \ before characters that are meant as such`)
+		return nil, executor.BadArguments(call, errors.New("regex is not a valid RE2 expression"), `check its brackets, or put \ before characters that are meant as such`)
 	}
 	if in.Limit != nil {
 		s.most = min(s.most, *in.Limit)
 	}
 	if in.FilePattern != "" {
 		if s.names, err = ParseIgnore(in.FilePattern); err != nil || len(s.names.rules) != 1 || s.names.rules[0].keep {
-			return nil, executor.BadArguments(call, errors.New("file_pattern is no pattern of names"), "write it as *.go")
+			return nil, executor.BadArguments(call, errors.New("invalid file_pattern"), "write it as *.go")
 		}
 	}
 	if in.After != "" {
 		i := strings.LastIndexByte(in.After, ':')
 		if i < 0 {
-			return nil, executor.BadArguments(call, errors.New("after is no place"), "give next of an earlier result")
+			return nil, executor.BadArguments(call, errors.New("invalid value of after"), "use next from an earlier result")
 		}
 		if s.afterLine, err = strconv.Atoi(in.After[i+1:]); err != nil {
-			return nil, executor.BadArguments(call, errors.New("after is no place"), "give next of an earlier result")
+			return nil, executor.BadArguments(call, errors.New("invalid value of after"), "use next from an earlier result")
 		}
 		s.afterFile = in.After[:i]
 	}

@@ -95,11 +95,11 @@ func (e *Executor) expected(in writeInput, p place) (*loaded, error) {
 	was, err := e.load(p)
 	switch {
 	case err == nil && in.Expect == "":
-		return nil, stale(p, "it exists already", "read it, and give its hash as expect to replace it; or use apply_diff")
+		return nil, stale(p, "the file already exists", "read it, and give its hash as expect to replace it; or use apply_diff")
 	case err == nil && !strings.EqualFold(in.Expect, hashOf(was.data)):
-		return nil, stale(p, "it is not what was read", "read it again, then write")
+		return nil, stale(p, "the file changed since it was read", "read it again, then write")
 	case errors.Is(err, fs.ErrNotExist) && in.Expect != "":
-		return nil, stale(p, "it is no longer there", "leave expect out to make it")
+		return nil, stale(p, "the file no longer exists", "omit expect to create it")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	}
@@ -154,7 +154,7 @@ func (e *Executor) store(p place, was *loaded, data []byte) (writing, error) {
 	}
 	if now, err := dir.Lstat(base); err != nil || !unchanged(was.info, now) {
 		dir.Remove(temp)
-		return writing{}, stale(p, "it changed meanwhile", "read it again, then write")
+		return writing{}, stale(p, "the file changed in the meantime", "read it again, then write")
 	}
 	if err := dir.Rename(temp, base); err != nil {
 		dir.Remove(temp)
@@ -166,7 +166,7 @@ func (e *Executor) store(p place, was *loaded, data []byte) (writing, error) {
 func create(dir *os.Root, base string, p place, data []byte) error {
 	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		return stale(p, "it exists already", "read it, and give its hash as expect to replace it")
+		return stale(p, "the file already exists", "read it, and give its hash as expect to replace it")
 	}
 	if err != nil {
 		return err

@@ -64,14 +64,14 @@ const (
 // the call is over for everybody else.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) (*Function, error) {
 	if f == nil || name == "" {
-		return nil, fmt.Errorf("function %q: a name and a function are needed", name)
+		return nil, fmt.Errorf("function %q: missing name or function", name)
 	}
 	s, err := jsonschema.For[In](nil)
 	if err != nil {
 		return nil, fmt.Errorf("function %s: schema of its input: %w", name, err)
 	}
 	if s.Type != "object" {
-		return nil, fmt.Errorf("function %s: its input is %T, want a struct", name, *new(In))
+		return nil, fmt.Errorf("function %s: the input is %T, want a struct", name, *new(In))
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
@@ -145,7 +145,7 @@ func New(functions ...*Function) (*Executor, error) {
 		kept := *f
 		kept.Capability.ID = capability.ID(norm.NFC.String(string(f.Capability.ID))) // as the catalog has it
 		if _, twice := e.functions[kept.Capability.ID]; twice {
-			return nil, fmt.Errorf("function executor: %s is there twice; give one another name", f.Capability.ID)
+			return nil, fmt.Errorf("function executor: duplicate name %s; rename one", f.Capability.ID)
 		}
 		e.functions[kept.Capability.ID] = &kept
 	}
@@ -203,7 +203,7 @@ func (e *Executor) find(call capability.Call) (*Function, json.RawMessage, error
 	}
 	if err := f.resolved.Validate(value); err != nil {
 		// The validator's words repeat the values.
-		return nil, nil, executor.BadArguments(call, errors.New("arguments do not fit the schema"), "describe_capability shows the schema")
+		return nil, nil, executor.BadArguments(call, errors.New("the arguments do not match the schema"), "describe_capability shows the schema")
 	}
 	return f, raw, nil
 }
@@ -322,7 +322,7 @@ func (f *Function) settle(ctx context.Context, call capability.Call, a answer, t
 		most = outputDefault
 	}
 	if n := size(r); n > most {
-		r = capability.Result{Failed: true, Parts: []capability.Part{{Text: fmt.Sprintf("it ran, and its result of %d bytes is larger than the %d that are passed on; ask for less", n, most)}},
+		r = capability.Result{Failed: true, Parts: []capability.Part{{Text: fmt.Sprintf("the function ran, but its result of %d bytes exceeds the limit of %d; ask for less", n, most)}},
 			Meta: map[string]string{"truncated": "true"}}
 	}
 	meta := map[string]string{"truncated": "false", "end": "returned"}

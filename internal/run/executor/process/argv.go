@@ -28,7 +28,7 @@ var (
 func Tool(runner string) (string, error) {
 	name, ok := strings.CutPrefix(runner, "exec.")
 	if !ok {
-		return "", errors.New("the runner is not one of exec")
+		return "", errors.New("the runner is not an exec runner")
 	}
 	for _, suffix := range []string{"_cli", "_tool"} {
 		if short, cut := strings.CutSuffix(name, suffix); cut {
@@ -37,7 +37,7 @@ func Tool(runner string) (string, error) {
 		}
 	}
 	if !toolName.MatchString(name) {
-		return "", errors.New("the runner does not name a program; write exec. and a name in small letters, as in exec.git")
+		return "", errors.New("the runner names no program; write exec. and a name in lower case, as in exec.git")
 	}
 	return name, nil
 }
@@ -132,7 +132,7 @@ func (b *builder) element(element string) error {
 		case !known:
 			return noParameter(name)
 		case m[4] >= 0:
-			return fmt.Errorf("the list %s is only a part of an argument", name)
+			return fmt.Errorf("the list %s must be a whole argument, not a part of one", name)
 		case !ok && strings.HasPrefix(element, "-") && m[0] > 0:
 			return nil // an option without its value is no option
 		case !ok:
@@ -158,7 +158,7 @@ func (b *builder) element(element string) error {
 
 // noParameter: leaving such an element out would hide a slip of the author's.
 func noParameter(name string) error {
-	return fmt.Errorf("%s is no argument of the schema", name)
+	return fmt.Errorf("the schema has no argument %s", name)
 }
 
 // value adds a value as an element of its own, a list as several.
@@ -181,7 +181,7 @@ func (b *builder) value(name string, list bool) error {
 	case list && !isList:
 		return fmt.Errorf("%s is not a list", name)
 	case !list && isList:
-		return fmt.Errorf("%s is a list where one value goes", name)
+		return fmt.Errorf("%s is a list, want one value", name)
 	case !isList:
 		items = []any{v}
 	}
@@ -203,7 +203,7 @@ func (b *builder) mayStand(name, text string) error {
 	if b.dashes || len(text) < 2 || text[0] != '-' || b.schema.numeric(name) {
 		return nil
 	}
-	return fmt.Errorf("%s begins with a dash, so the program would read it as an option; write it another way (./-name for a file), or let the manifest offer the option as a flag", name)
+	return fmt.Errorf("%s begins with a dash, so the program would read it as an option; rewrite it (./-name for a file), or declare the option as a flag in the manifest", name)
 }
 
 // plain makes the arguments of a recipe without a template.
@@ -269,10 +269,10 @@ func (b *builder) check() error {
 	for i, arg := range b.argv {
 		total += len(arg) + 1
 		if len(arg) >= longestArg || total > longestArgv {
-			return fmt.Errorf("argument %d makes the command longer than the system takes", i)
+			return fmt.Errorf("argument %d makes the command longer than the system allows", i)
 		}
 		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("argument %d holds a NUL byte", i)
+			return fmt.Errorf("argument %d contains a NUL byte", i)
 		}
 	}
 	return nil
@@ -287,5 +287,5 @@ func scalar(name string, v any) (string, error) {
 	case bool:
 		return strconv.FormatBool(v), nil
 	}
-	return "", fmt.Errorf("%s is neither text, a number nor true or false", name)
+	return "", fmt.Errorf("%s must be a string, a number, true or false", name)
 }

@@ -15,13 +15,13 @@ func (e *Executor) environment(c *capability.Capability) ([]string, error) {
 	names := slices.Clone(c.RequiredSecrets)
 	for _, name := range c.Run.Env {
 		if secretName(name) && !slices.Contains(c.RequiredSecrets, name) {
-			return nil, fmt.Errorf("variable %s speaks of a secret and is not among required_secrets", name)
+			return nil, fmt.Errorf("the name of variable %s looks like a secret, but required_secrets does not list it", name)
 		}
 		names = append(names, name)
 	}
 	env, refused := executor.Environment(e.programs.List(), names, e.cfg.Getenv)
 	if len(refused) > 0 {
-		return nil, fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0])
+		return nil, fmt.Errorf("variable %s controls which code a program loads, so Ken never passes it on", refused[0])
 	}
 	for _, set := range c.Run.EnvValues {
 		if err := maySet(env, set); err != nil {
@@ -39,13 +39,13 @@ func maySet(env []string, set string) error {
 	taken := name == "HOME" || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
 	switch {
 	case !ok || name == "" || strings.ContainsRune(set, 0):
-		return fmt.Errorf("variable %.40q has no name and value", set)
+		return fmt.Errorf("variable %.40q is not NAME=value", set)
 	case executor.LoadsCode(name):
-		return fmt.Errorf("variable %s decides which code a program loads and is never set", name)
+		return fmt.Errorf("variable %s controls which code a program loads, so Ken never sets it", name)
 	case secretName(name) && value != "":
-		return fmt.Errorf("variable %s speaks of a secret, and a manifest holds none; name it in required_secrets", name)
+		return fmt.Errorf("the name of variable %s looks like a secret, and a manifest cannot contain secrets; list it in required_secrets", name)
 	case taken:
-		return fmt.Errorf("variable %s has a value already", name)
+		return fmt.Errorf("variable %s already has a value", name)
 	}
 	return nil
 }

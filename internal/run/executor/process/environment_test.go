@@ -27,12 +27,12 @@ func TestEnvValues(t *testing.T) {
 	}
 	for _, tt := range []struct{ set, err string }{
 		{"LD_PRELOAD=/tmp/x.so", "which code"}, {"BASH_ENV=x", "which code"}, {"GIT_SSH_COMMAND=x", "which code"}, {"KEN_HOME=x", "which code"},
-		{"PATH=/tmp", "has a value already"}, {"HOME=/", "has a value already"}, {"PAGER=sh", "has a value already"}, {"REGION=x", "has a value already"},
-		{"API_TOKEN=hunter2", "speaks of a secret"}, {"=x", "no name"}, {"X", "no name"}, {"", "no name"}, {"X=a\x00B=b", "no name"},
+		{"PATH=/tmp", "already has a value"}, {"HOME=/", "already has a value"}, {"PAGER=sh", "already has a value"}, {"REGION=x", "already has a value"},
+		{"API_TOKEN=hunter2", "looks like a secret"}, {"=x", "not NAME=value"}, {"X", "not NAME=value"}, {"", "not NAME=value"}, {"X=a\x00B=b", "not NAME=value"},
 	} {
 		r.EnvValues = []string{tt.set}
 		executortest.Refused(t, b, call, capability.Invalid, tt.err)
 	}
 	r.EnvValues = []string{"TZ=UTC", "TZ=CET"}
-	executortest.Refused(t, b, call, capability.Invalid, "TZ has a value already")
+	executortest.Refused(t, b, call, capability.Invalid, "TZ already has a value")
 }

@@ -25,7 +25,7 @@ func (e *Executor) own(call capability.Call, p *plan) (program string, err error
 	}
 	dir, ok := e.packageDir(c)
 	if !ok {
-		return deny(fmt.Errorf("%s of a package runs only from %s", c.Run.Program, e.cfg.Extensions), "add the package with ken add PATH")
+		return deny(fmt.Errorf("%s belongs to a package and runs only from %s", c.Run.Program, e.cfg.Extensions), "add the package with ken add PATH")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -35,9 +35,9 @@ func (e *Executor) own(call capability.Call, p *plan) (program string, err error
 	sum, err := packagefiles.Digest(root.FS())
 	switch {
 	case err != nil:
-		return deny(fmt.Errorf("its package cannot be identified: %w", err), "add the package again with ken add")
+		return deny(fmt.Errorf("cannot identify its package: %w", err), "add the package again with ken add")
 	case c.Run.PackageSHA256 == "" || sum != c.Run.PackageSHA256:
-		return deny(errors.New("the files of its package changed since they were read"), "review it again: ken extension review "+p.extension)
+		return deny(errors.New("the files of the package changed since they were read"), "review it again: ken extension review "+p.extension)
 	case !filepath.IsLocal(filepath.FromSlash(c.Run.Program)):
 		return deny(fmt.Errorf("%s is not in its package", c.Run.Program), "correct its manifest")
 	}
@@ -75,7 +75,7 @@ func (s schema) input(c *capability.Capability, arguments json.RawMessage) (argv
 		return nil, nil, err
 	}
 	if c.Run.Input != "json" {
-		return nil, nil, fmt.Errorf("nothing writes the input %q", c.Run.Input)
+		return nil, nil, fmt.Errorf("unknown input format %q", c.Run.Input)
 	}
 	values, err := s.values(arguments)
 	if err != nil {

@@ -107,7 +107,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 		return nil, executor.Outdated("run", call)
 	}
 	invalid := func(err error, fix string) error {
-		return &capability.Error{Kind: capability.Invalid, Op: "make the command of", Target: string(call.Target), Err: err, Fix: fix}
+		return &capability.Error{Kind: capability.Invalid, Op: "build the command of", Target: string(call.Target), Err: err, Fix: fix}
 	}
 	if c.Run == nil || !strings.HasPrefix(c.Run.Runner, "exec.") {
 		return nil, invalid(errors.New("missing runner"), "add runner: to its manifest, as in runner: exec.git")
@@ -145,7 +145,7 @@ func (e *Executor) plan(ctx context.Context, call capability.Call) (*plan, error
 	}
 	if pin := c.Run.ProgramSHA256; pin != "" && !strings.EqualFold(pin, p.program.SHA256) {
 		return nil, &capability.Error{Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "program_sha256",
-			Err: errors.New("the installed program is not the one that its manifest pins"), Fix: "review the program, then correct the manifest"}
+			Err: errors.New("the installed program differs from the one pinned in the manifest"), Fix: "review the program, then correct the manifest"}
 	}
 	if p.env, err = e.environment(c); err != nil {
 		return nil, invalid(err, "take it out of env_extras or env_values")

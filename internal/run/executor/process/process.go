@@ -135,10 +135,10 @@ func (e *Executor) schema(c *capability.Capability, raw json.RawMessage) (schema
 // New opens the folder of extensions, which is made when missing.
 func New(cfg Config) (*Executor, error) {
 	if cfg.Lookup == nil {
-		return nil, errors.New("process executor: no lookup; give it the catalog's")
+		return nil, errors.New("make process executor: missing Config.Lookup")
 	}
 	if !filepath.IsAbs(cfg.Extensions) {
-		return nil, fmt.Errorf("process executor: the folder of extensions %q is not absolute", cfg.Extensions)
+		return nil, fmt.Errorf("make process executor: the extensions folder %q is not an absolute path", cfg.Extensions)
 	}
 	if err := os.MkdirAll(cfg.Extensions, 0o700); err != nil {
 		return nil, fmt.Errorf("process executor: %w", err)

@@ -123,7 +123,7 @@ func TestChecklist(t *testing.T) {
 				`{"type":"object","properties":{"n":{"type":"integer","x-ken-position":1},"how":{"type":"string","enum":["a","b"],"x-ken-flag":"--how"}},"required":["n"]}`)
 			for args, want := range map[string]string{
 				`{}`: "n is missing", `{"n":"1"}`: "n is not of the type integer", `{"n":1,"m":2}`: `unknown argument "m"`, `{"N":1}`: `unknown argument "N"`,
-				`{"n":1,"n":2}`: "twice", `{"n":1,"how":"c"}`: "how is none", `[1]`: "not a JSON object", `{"n":1} x`: "text after", `{"n":1.5}`: "integer", `{`: "not JSON",
+				`{"n":1,"n":2}`: "duplicate argument", `{"n":1,"how":"c"}`: "how is not one", `[1]`: "not a JSON object", `{"n":1} x`: "text after", `{"n":1.5}`: "integer", `{`: "not JSON",
 			} {
 				executortest.Refused(t, b, executortest.Call("command:run/typed", args), capability.Invalid, want)
 			}
@@ -413,7 +413,7 @@ func TestProgram(t *testing.T) {
 	executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "program evil is not installed")
 	for _, argv := range []string{"./evil", "work/evil", "../evil"} {
 		c.Run.Argv = []string{argv}
-		executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "never relative")
+		executortest.Refused(t, b, executortest.Call("command:run/evil", `{}`), capability.Unavailable, "relative path")
 	}
 	show := b.catalog["command:show/do"]
 	p, err := b.programs.Find("show")
@@ -432,7 +432,7 @@ func TestProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	show.Run.ProgramSHA256 = ""
-	executortest.Refused(t, b, executortest.Call("command:show/do", `{}`), capability.Unavailable, "anybody may write")
+	executortest.Refused(t, b, executortest.Call("command:show/do", `{}`), capability.Unavailable, "any user can write")
 }
 
 // TestChanged: a capability that is not the one decided on is not run.

@@ -187,7 +187,7 @@ func (p property) check(v any) error {
 		return fmt.Errorf("%s is not of the type %s", p.name, strings.Join(p.types, " or "))
 	}
 	if len(p.choices) > 0 && !slices.Contains(p.choices, plainValue(v)) {
-		return fmt.Errorf("%s is none of the values it may have", p.name)
+		return fmt.Errorf("%s is not one of its allowed values", p.name)
 	}
 	return nil
 }

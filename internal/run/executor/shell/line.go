@@ -44,7 +44,7 @@ func parse(cmd string) (line, error) {
 		return l, errors.New("cmd is not UTF-8")
 	}
 	if i := strings.IndexFunc(cmd, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-		return l, fmt.Errorf("cmd holds a control character at byte %d", i)
+		return l, fmt.Errorf("cmd contains a control character at byte %d", i)
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(cmd), "")
 	if err != nil {
@@ -63,10 +63,10 @@ func parse(cmd string) (line, error) {
 		return nodes <= mostNodes
 	})
 	if nodes > mostNodes || len(l.commands) > mostCommands {
-		return line{}, errors.New("cmd holds too many commands")
+		return line{}, errors.New("cmd contains too many commands")
 	}
 	if len(l.commands) == 0 && l.compound == "" {
-		return l, errors.New("cmd holds no command")
+		return l, errors.New("cmd contains no command")
 	}
 	return l, nil
 }
@@ -292,7 +292,7 @@ func expansion(part syntax.WordPart) string {
 // would put other words in its place.
 func literal(s string, first bool) (text, what string) {
 	if first && strings.HasPrefix(s, "~") {
-		return s, "a home folder (~), which only a shell puts in"
+		return s, "a home folder (~), which only a shell expands"
 	}
 	if s == "[" {
 		return s, ""

@@ -43,7 +43,7 @@ func (e *Executor) prepare(call capability.Call, get func(string) (string, bool)
 	}
 	env, refused := executor.Environment(e.programs.List(), e.cfg.Env, get)
 	if p.env = env; len(refused) > 0 {
-		return p, missing, denied(call, "shell.env", fmt.Errorf("variable %s decides which code a program loads and is never passed on", refused[0]), "take it off the list")
+		return p, missing, denied(call, "shell.env", fmt.Errorf("variable %s controls which code a program loads, so Ken never passes it on", refused[0]), "take it off the list")
 	}
 	p.work, err = e.open(call, p.cwd)
 	return p, missing, err
@@ -63,7 +63,7 @@ func (e *Executor) Check(_ context.Context, call capability.Call) (capability.Re
 func failed(name string, err error) capability.Result {
 	text := err.Error()
 	if builtin(name) {
-		text = name + " is a part of a shell, and no shell reads this line; use cwd to choose a folder"
+		text = name + " is a shell built-in, and no shell runs this line; use cwd to choose a folder"
 	}
 	return capability.Result{Failed: true, Parts: []capability.Part{{Text: text}}, Meta: map[string]string{"end": "not-started", "tool": "shell", "truncated": "false"}}
 }
@@ -92,7 +92,7 @@ func (e *Executor) open(call capability.Call, cwd string) (*os.Root, error) {
 		if link, ok := errors.AsType[*executor.LinkError](err); ok {
 			return nil, denied(call, "tools.shell.allowAnyCwd", link, "name the folder itself")
 		}
-		return nil, executor.BadArguments(call, errors.New("cwd is no folder that can be opened"), "name a folder of the workspace")
+		return nil, executor.BadArguments(call, errors.New("cwd is not a folder that can be opened"), "name a folder of the workspace")
 	}
 	return work, nil
 }

@@ -25,9 +25,9 @@ func TestCheck(t *testing.T) {
 		want string
 	}{
 		"no program":       {cmd("no-such-program x"), "program no-such-program is not installed"},
-		"part of a shell":  {cmd("cd sub"), "is a part of a shell"},
-		"no folder":        {cmd("echo x", "cwd", "none"), "cwd is no folder that can be opened"},
-		"a link to folder": {cmd("echo x", "cwd", "link"), "links are not followed"},
+		"part of a shell":  {cmd("cd sub"), "is a shell built-in"},
+		"no folder":        {cmd("echo x", "cwd", "none"), "cwd is not a folder that can be opened"},
+		"a link to folder": {cmd("echo x", "cwd", "link"), "does not follow links"},
 	} {
 		t.Run(name, func(t *testing.T) { executortest.Doomed(t, e, tt.call, tt.want) })
 	}

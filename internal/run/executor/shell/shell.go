@@ -260,7 +260,7 @@ func (r *request) limit(in input) {
 // allowed beginning.
 func (r *request) allowed(call capability.Call, prefix func([]string) []string) error {
 	if found := r.line.compound; found != "" {
-		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, and this holds %s", found),
+		return denied(call, "tools.shell.mode", fmt.Errorf("the mode allowlist runs one plain command without a shell, but this line contains %s", found),
 			"write one program with its arguments, or make several calls; "+allowing(r.settings.By, "mode: full"))
 	}
 	argv := r.line.commands[0]
@@ -336,7 +336,7 @@ func (e *Executor) cwd(call capability.Call, given string, anywhere bool) (strin
 }
 
 func outside(call capability.Call) error {
-	return denied(call, "tools.shell.allowAnyCwd", errors.New("the folder lies outside the workspace"),
+	return denied(call, "tools.shell.allowAnyCwd", errors.New("the folder is outside the workspace"),
 		"name a folder of the workspace; "+allowing("", "allowAnyCwd: true"))
 }
 

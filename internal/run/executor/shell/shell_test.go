@@ -115,7 +115,7 @@ func TestChecklist(t *testing.T) {
 			e, _ := newShell(t, full, nil)
 			for args, want := range map[string]string{
 				`{}`: "cmd is empty", `{"cmd":" "}`: "cmd is empty", `{"cmd":1}`: "argument cmd is number", `{"cmd":"ls","x":1}`: `unknown argument "x"`, `{"CMD":"ls"}`: `unknown argument "CMD"`,
-				`{"cmd":"ls","cmd":"id"}`: "twice", `{"cmd":"ls","timeoutMs":0}`: "above zero", `{"cmd":"ls","maxOutputChars":-1}`: "above zero",
+				`{"cmd":"ls","cmd":"id"}`: "duplicate argument", `{"cmd":"ls","timeoutMs":0}`: "above zero", `{"cmd":"ls","maxOutputChars":-1}`: "above zero",
 				`{"cmd":"ls","command":"id"}`: "both", `{"cmd":"echo 'x"}`: "line 1, column 6", `{"cmd":"a\u0000b"}`: "control character", `{"cmd":"ls","cwd":"a\u0000"}`: "control character",
 			} {
 				executortest.Refused(t, e, executortest.Call("tool:shell", args), capability.Invalid, want)

@@ -378,7 +378,7 @@ func TestPartialLists(t *testing.T) {
 			}
 			n := len(got.Tools) + len(got.Prompts) + len(got.Resources) + len(got.Templates)
 			notes := strings.Join(got.Notes, "\n")
-			if n != 3 || len(got.Tools) != 1 || len(got.Notes) != 1 || !strings.Contains(notes, "its "+test.what+" cannot be listed: ") ||
+			if n != 3 || len(got.Tools) != 1 || len(got.Notes) != 1 || !strings.Contains(notes, "the "+test.what+" cannot be listed: ") ||
 				!strings.Contains(notes, test.says) || strings.Contains(notes, "\x1b") {
 				t.Errorf("Lists() = %+v, want three, and a note about %s that says %q", got, test.what, test.says)
 			}

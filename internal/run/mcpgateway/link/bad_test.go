@@ -104,10 +104,10 @@ func TestBadCalls(t *testing.T) {
 		{tool: "flood stdout", text: "done"},
 		{tool: "flood notifications", text: "done"},
 		{tool: "invalid", text: "after"},
-		{tool: "wrong shape", kind: capability.Upstream, says: "not what the protocol says"},
-		{tool: "huge", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
-		{tool: "huge backwards", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
-		{tool: "huge unknown", kind: capability.Unavailable, says: "16777216 are the most that is taken"},
+		{tool: "wrong shape", kind: capability.Upstream, says: "violates the protocol"},
+		{tool: "huge", kind: capability.Unavailable, says: "the limit is 16777216"},
+		{tool: "huge backwards", kind: capability.Unavailable, says: "the limit is 16777216"},
+		{tool: "huge unknown", kind: capability.Unavailable, says: "the limit is 16777216"},
 		{tool: "deep", kind: capability.Upstream, says: "nested too deeply"},
 		{tool: "deep backwards", kind: capability.Upstream, says: "nested too deeply"},
 		{tool: "deep unknown", kind: capability.Upstream, says: "nested too deeply"},
@@ -143,7 +143,7 @@ func TestEndless(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			l := open(t, link.Config{Target: link.Target{Start: start("x")}})
 			_, err := l.Call(soon(t), callOf(`{}`), tool)
-			if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "16777216 are the most that is taken") {
+			if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "the limit is 16777216") {
 				t.Errorf("Call(%s) = %v, want unavailable that names the longest message", tool, err)
 			}
 		})
@@ -223,7 +223,7 @@ func TestOddLists(t *testing.T) {
 		notes []string
 	}{
 		{"ten thousand tools", 10_000, []string{"more than 10000 tools: the rest is cut (mcp.maxTools)"}},
-		{"odd tools", 3, []string{"tool twice is there twice", "it has no name", "its name has 300 bytes", "of the list is left out: it cannot be read"}},
+		{"odd tools", 3, []string{"duplicate tool twice", "missing name", "the name has 300 bytes", "of the list is left out: it cannot be read"}},
 		{"same cursor", 2, []string{"has no end"}},
 		{"endless cursors", 1000, []string{"has no end"}},
 	} {

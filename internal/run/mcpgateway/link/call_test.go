@@ -331,7 +331,7 @@ func TestMaxParks(t *testing.T) {
 	_, err := l.Call(soon(t), callOf(`{}`), "ask")
 	inquiryOf(t, err)
 	_, err = l.Call(soon(t), callOf(`{}`), "ask")
-	if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "1 calls wait for answers already, which is the most") {
+	if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "the limit of 1 calls") {
 		t.Errorf("a second parked call = %v, want unavailable that names the limit", err)
 	}
 }

@@ -30,7 +30,7 @@ func newCarrier(l *Link, next http.RoundTripper) (*carrier, error) {
 		return nil, err
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("url %q is not one of http or https", l.cfg.URL)
+		return nil, fmt.Errorf("url %q must be http or https", l.cfg.URL)
 	}
 	if next == nil {
 		next = http.DefaultTransport
@@ -43,7 +43,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	// A redirect, or a server that names another address for its messages, must
 	// not lead elsewhere: what was configured is who is trusted.
 	if req.URL.Scheme != c.origin.Scheme || req.URL.Host != c.origin.Host {
-		return nil, fmt.Errorf("the server leads to %s, which is another one; write that address if you trust it", untrusted.Line(req.URL.Scheme+"://"+req.URL.Host, 200))
+		return nil, fmt.Errorf("the server redirects to %s, which is a different server; if you trust it, use that address", untrusted.Line(req.URL.Scheme+"://"+req.URL.Host, 200))
 	}
 	if len(c.l.cfg.Header) > 0 {
 		req = req.Clone(req.Context())

@@ -113,7 +113,7 @@ func openState(state string, answers map[string]json.RawMessage) (string, map[st
 	var h held
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || json.Unmarshal(raw, &h) != nil {
-		return "", nil, errors.New("the state is not one that was given")
+		return "", nil, errors.New("unknown state")
 	}
 	answers = maps.Clone(answers)
 	for name, f := range h.Forms {

@@ -44,7 +44,7 @@ func (t *tap) direct(ctx context.Context, method string, meta requestMeta, param
 	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(asker, meta, params)}); err != nil {
 		if ctx.Err() == nil {
 			// As the SDK says of what was never sent.
-			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection takes no more"}, err)
+			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection is closing"}, err)
 		}
 		return nil, true, err
 	}
@@ -184,7 +184,7 @@ func (l *Link) toolPage(ctx context.Context, cursor string, say func(format stri
 	}
 	var p page
 	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, "", true, fmt.Errorf("list of tools cannot be read: %w", err)
+		return nil, "", true, fmt.Errorf("the list of tools cannot be parsed: %w", err)
 	}
 	for i, one := range p.Tools {
 		t, err := readTool(one)

@@ -33,7 +33,7 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 		return nil, err
 	}
 	if name, twice := untrusted.TwiceNamed(data, 1); twice {
-		err := fmt.Errorf("the member %q is there twice", untrusted.Line(name, 40))
+		err := fmt.Errorf("duplicate member %q", untrusted.Line(name, 40))
 		if e.Method == nil && name != "id" && id.IsValid() {
 			// Answer with an error, so that the request does not wait any
 			// longer.
@@ -71,7 +71,7 @@ func exactID(raw json.RawMessage) (jsonrpc.ID, error) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n > mostID || n < -mostID {
-		return jsonrpc.ID{}, fmt.Errorf("the id %s is neither a text nor a whole number up to %d", untrusted.Line(string(raw), 40), mostID)
+		return jsonrpc.ID{}, fmt.Errorf("the id %s must be a string or an integer up to %d", untrusted.Line(string(raw), 40), mostID)
 	}
 	return jsonrpc.MakeID(float64(n))
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // errEnded is in the tree of every error that says that the server ended.
-var errEnded = errors.New("the server ended")
+var errEnded = errors.New("the server process ended")
 
 // A told error is one whose text is safe to show, with its cause behind it.
 type told struct {
@@ -173,7 +173,7 @@ func (l *Link) inquiry(r request, a answer) error {
 // garbled is the error of an answer that is no result of its request.
 func (l *Link) garbled(r request, err error) error {
 	return &capability.Error{Kind: capability.Upstream, Op: r.op, Target: l.target(r),
-		Err: &told{"the server's answer is not what the protocol says: " + untrusted.Line(err.Error(), messageRunes), err},
+		Err: &told{"the server's answer violates the protocol: " + untrusted.Line(err.Error(), messageRunes), err},
 		Fix: "report it to the maker of the server"}
 }
 
@@ -209,7 +209,7 @@ func (l *Link) unreachable(ctx context.Context, err error) error {
 	text := l.tale(err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		e.Kind, e.Rule, cause = capability.Timeout, l.knob("startTimeout"), err
-		text = "it did not answer the handshake in time" + l.printed()
+		text = "the server did not answer the handshake in time" + l.printed()
 	}
 	e.Err = WithRemedy(&told{text, cause}, remedy(l.cfg))
 	if said := own(err); said != nil {
@@ -228,7 +228,7 @@ func unspoken(err error) string {
 	if !ok {
 		return ""
 	}
-	return "it speaks the protocol version " + untrusted.Line(version, 60) + "; Ken speaks " + strings.Join(mcp.SupportedProtocolVersions(), ", ")
+	return "the server uses protocol version " + untrusted.Line(version, 60) + "; Ken supports " + strings.Join(mcp.SupportedProtocolVersions(), ", ")
 }
 
 // ended is the error of a connection that was not closed by Close.
@@ -244,13 +244,13 @@ func (l *Link) ended(cause error) error {
 // network said.
 func (l *Link) tale(err error) string {
 	if l.proc == nil {
-		return "it cannot be reached: " + untrusted.Line(networkCause(err), messageRunes)
+		return "the server cannot be reached: " + untrusted.Line(networkCause(err), messageRunes)
 	}
 	text := "it ended"
 	select {
 	case <-l.proc.Done():
 		if p, ok := l.proc.(interface{ Err() error }); ok && p.Err() != nil {
-			text = "it ended with " + untrusted.Line(p.Err().Error(), messageRunes)
+			text = "the server ended with " + untrusted.Line(p.Err().Error(), messageRunes)
 		}
 	default:
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) && err != nil {

@@ -141,7 +141,7 @@ func optional[T any](ctx context.Context, l *Link, out *Lists, c *collector[T], 
 		if e, ok := errors.AsType[*capability.Error](failed); ok {
 			why = e.Err
 		}
-		c.say("its %ss cannot be listed: %s", c.what, untrusted.Line(why.Error(), messageRunes))
+		c.say("the %ss cannot be listed: %s", c.what, untrusted.Line(why.Error(), messageRunes))
 	}
 	out.Notes = append(out.Notes, c.notes()...)
 	return c.all, nil
@@ -168,7 +168,7 @@ func (c *collector[T]) collect(page func(cursor string) ([]*T, string, error)) e
 	for range maxPages {
 		items, next, err := page(cursor)
 		if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == jsonrpc.CodeMethodNotFound {
-			c.say("it says it has %ss and does not know how to list them", c.what)
+			c.say("the server announces %ss but does not support listing them", c.what)
 			return nil
 		}
 		if err != nil {
@@ -210,7 +210,7 @@ func (c *collector[T]) take(item *T, names map[string]bool) {
 	case why != "":
 		c.say("%s %s is left out: %s", c.what, untrusted.Line(name, 80), why)
 	case names[name]:
-		c.say("%s %s is there twice: the first counts", c.what, untrusted.Line(name, 80))
+		c.say("duplicate %s %s: Ken uses the first one", c.what, untrusted.Line(name, 80))
 	case len(c.all) >= c.limit:
 		c.cut++
 	default:
@@ -244,11 +244,11 @@ func (c *collector[T]) notes() []string {
 func badName(name, description string) string {
 	switch {
 	case name == "":
-		return "it has no name"
+		return "missing name"
 	case len(name) > maxName:
-		return fmt.Sprintf("its name has %d bytes, and %d are allowed", len(name), maxName)
+		return fmt.Sprintf("the name has %d bytes, the limit is %d", len(name), maxName)
 	case len(description) > maxDescription:
-		return fmt.Sprintf("its description has %d bytes, and %d are allowed", len(description), maxDescription)
+		return fmt.Sprintf("the description has %d bytes, the limit is %d", len(description), maxDescription)
 	}
 	return ""
 }
@@ -256,11 +256,11 @@ func badName(name, description string) string {
 func badURI(uri, description string) string {
 	switch {
 	case uri == "":
-		return "it has no uri"
+		return "missing uri"
 	case len(uri) > maxURI:
-		return fmt.Sprintf("its uri has %d bytes, and %d are allowed", len(uri), maxURI)
+		return fmt.Sprintf("the uri has %d bytes, the limit is %d", len(uri), maxURI)
 	case len(description) > maxDescription:
-		return fmt.Sprintf("its description has %d bytes, and %d are allowed", len(description), maxDescription)
+		return fmt.Sprintf("the description has %d bytes, the limit is %d", len(description), maxDescription)
 	}
 	return ""
 }
@@ -276,7 +276,7 @@ func badTool(t *mcp.Tool) string {
 			continue
 		}
 		if data, err := json.Marshal(schema); err != nil || len(data) > maxSchema {
-			return fmt.Sprintf("its schema has %d bytes, and %d are allowed", len(data), maxSchema)
+			return fmt.Sprintf("the schema has %d bytes, the limit is %d", len(data), maxSchema)
 		}
 	}
 	return ""

@@ -226,7 +226,7 @@ func (c *pendingCalls) flush(p *pendingCall, to capability.Reporter) {
 	p.dropped = 0
 	c.mu.Unlock()
 	if dropped > 0 {
-		to.Note("warning", "ken", json.RawMessage(strconv.Quote(fmt.Sprintf("%d reports came faster than they were taken and are left out", dropped))))
+		to.Note("warning", "ken", json.RawMessage(strconv.Quote(fmt.Sprintf("%d progress reports arrived too fast and were dropped", dropped))))
 	}
 }
 
@@ -300,8 +300,8 @@ func (c *pendingCalls) park(call capability.Call, r request, p *pendingCall) err
 	if len(c.parked) >= c.maxParks {
 		p.cancel()
 		return &capability.Error{Kind: capability.Unavailable, Op: r.op, Target: r.name,
-			Err: fmt.Errorf("the server asks something, and %d calls wait for answers already, which is the most there may be", len(c.parked)),
-			Fix: "answer or drop some of them first"}
+			Err: fmt.Errorf("the server asks a question, but the limit of %d calls waiting for answers is reached", len(c.parked)),
+			Fix: "answer or cancel some of them first"}
 	}
 	inquiry := &capability.Inquiry{Requests: make(map[string]json.RawMessage, len(p.questions)), State: rand.Text()}
 	for name, q := range p.questions {
@@ -325,7 +325,7 @@ func (c *pendingCalls) resume(call capability.Call, r request) (*pendingCall, er
 	p := c.parked[call.State]
 	if p == nil || p.about != about {
 		return nil, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: r.name,
-			Err: fmt.Errorf("call not found for these answers; a call waits at most %v", c.parkTime),
+			Err: fmt.Errorf("no call is waiting for these answers; a call waits at most %v", c.parkTime),
 			Fix: "make the call again without answers and state"}
 	}
 	c.unpark(p)

@@ -33,7 +33,7 @@ type question struct {
 func (l *Link) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	text, err := questionText(method, params)
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "parameters are no JSON"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the parameters are not JSON"}
 	}
 	if d, no := l.denied(method, params); no {
 		return nil, d.wire()
@@ -101,7 +101,7 @@ func declined(call capability.Call, r request) error {
 		var answer struct{ Action string }
 		if json.Unmarshal(raw, &answer) != nil || answer.Action != "accept" {
 			return &capability.Error{Kind: capability.Denied, Op: r.op, Target: r.name,
-				Err: errors.New("the page that the server wants visited was not agreed to")}
+				Err: errors.New("the user did not agree to open the server's page")}
 		}
 	}
 	return nil

@@ -176,7 +176,7 @@ func (s *stdio) decode(line []byte) jsonrpc.Message {
 		var batch []json.RawMessage
 		err := json.Unmarshal(line, &batch)
 		if len(batch) > batchRoom {
-			err = fmt.Errorf("a batch has %d messages, and %d are the most that is read", len(batch), batchRoom)
+			err = fmt.Errorf("a batch has %d messages, the limit is %d", len(batch), batchRoom)
 		}
 		if tooDeep(err) || len(batch) > batchRoom {
 			s.note(line)
@@ -334,7 +334,7 @@ func (o *oversized) Error() string {
 	if o.more {
 		longer = "more than "
 	}
-	return fmt.Sprintf("it answered with a message of %s%d bytes, and %d are the most that is taken", longer, o.size, o.limit)
+	return fmt.Sprintf("the server sent a message of %s%d bytes, the limit is %d", longer, o.size, o.limit)
 }
 
 func (o *oversized) add(b []byte) {
@@ -401,9 +401,9 @@ type unreadable struct{ cause error }
 
 func (u *unreadable) Error() string {
 	if tooDeep(u.cause) {
-		return "it answered with a message that is nested too deeply to be read"
+		return "the server sent a message that is nested too deeply"
 	}
-	return "it answered with a message that cannot be read: " + untrusted.Line(u.cause.Error(), messageRunes)
+	return "the server sent a message that cannot be parsed: " + untrusted.Line(u.cause.Error(), messageRunes)
 }
 
 func (u *unreadable) Unwrap() error { return u.cause }

@@ -98,16 +98,16 @@ func (c *callback) wait(ctx context.Context, issuer string, issuerPromised bool)
 // are compared letter by letter.
 func code(q url.Values, issuer string, promised bool) (string, error) {
 	if len(q["iss"]) > 1 || len(q["code"]) > 1 {
-		return "", errors.New("the answer says something twice")
+		return "", errors.New("the response contains a parameter twice")
 	}
 	if iss := q.Get("iss"); iss != "" && iss != issuer || iss == "" && promised {
-		return "", fmt.Errorf("the answer is from %q, it should be from %q", untrusted.Line(iss, 200), issuer)
+		return "", fmt.Errorf("the response is from %q, expected %q", untrusted.Line(iss, 200), issuer)
 	}
 	if problem := q.Get("error"); problem != "" {
-		return "", fmt.Errorf("the authorization server said %s", untrusted.Line(problem+" "+q.Get("error_description"), 300))
+		return "", fmt.Errorf("the authorization server returned the error %s", untrusted.Line(problem+" "+q.Get("error_description"), 300))
 	}
 	if q.Get("code") == "" {
-		return "", errors.New("the answer has no code")
+		return "", errors.New("the response has no code")
 	}
 	return q.Get("code"), nil
 }

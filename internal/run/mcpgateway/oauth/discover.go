@@ -92,14 +92,14 @@ func (h *Handler) findResource(ctx context.Context, c challenge) (*place, string
 			continue // not announced
 		}
 		if err != nil {
-			return nil, "", fmt.Errorf("read what the server says about itself at %s: %w", untrusted.Line(at, 200), err)
+			return nil, "", fmt.Errorf("read the server's metadata at %s: %w", untrusted.Line(at, 200), err)
 		}
 		if !found {
 			continue
 		}
 		switch {
 		case !covers(meta.Resource, h.url):
-			return nil, "", fmt.Errorf("the metadata at %s is for %s, which is not this server", untrusted.Line(at, 200), untrusted.Line(meta.Resource, 200))
+			return nil, "", fmt.Errorf("the metadata at %s is for a different server, %s", untrusted.Line(at, 200), untrusted.Line(meta.Resource, 200))
 		case len(meta.AuthorizationServers) == 0:
 			return nil, "", errors.New("the server names no authorization server")
 		}
@@ -160,13 +160,13 @@ func (h *Handler) checkIssuer(meta *oauthex.AuthServerMeta, issuer string, own b
 		same = true
 	}
 	if !same {
-		return fmt.Errorf("the metadata of the authorization server %s says that it is %s", issuer, untrusted.Line(meta.Issuer, 200))
+		return fmt.Errorf("the metadata of the authorization server %s names a different issuer, %s", issuer, untrusted.Line(meta.Issuer, 200))
 	}
 	if !slices.Contains(meta.CodeChallengeMethodsSupported, "S256") {
-		return fmt.Errorf("the authorization server %s does not say that it has PKCE with S256, without which a code could be stolen", issuer)
+		return fmt.Errorf("the authorization server %s does not announce PKCE with S256, which Ken requires so that a code cannot be stolen", issuer)
 	}
 	if meta.AuthorizationEndpoint == "" || meta.TokenEndpoint == "" {
-		return fmt.Errorf("the authorization server %s has no address for logging in or for tokens", issuer)
+		return fmt.Errorf("the metadata of the authorization server %s has no authorization or token endpoint", issuer)
 	}
 	for _, at := range []string{meta.AuthorizationEndpoint, meta.TokenEndpoint, meta.RegistrationEndpoint} {
 		if at == "" {
@@ -181,7 +181,7 @@ func (h *Handler) checkIssuer(meta *oauthex.AuthServerMeta, issuer string, own b
 
 type statusError struct{ status string }
 
-func (e *statusError) Error() string { return "it answers " + e.status }
+func (e *statusError) Error() string { return "the server answers " + e.status }
 
 const mostMetadata = 1 << 20
 
@@ -216,10 +216,10 @@ func decodeBody(body io.Reader, into any) error {
 		return err
 	}
 	if len(data) > mostMetadata {
-		return fmt.Errorf("the answer has more than %d bytes", mostMetadata)
+		return fmt.Errorf("the response has more than %d bytes", mostMetadata)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return errors.New("the answer is not the JSON that it should be")
+		return errors.New("the response is not the expected JSON")
 	}
 	return nil
 }

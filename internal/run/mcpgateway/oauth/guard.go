@@ -31,13 +31,13 @@ func (h *Handler) checkURL(text string) error {
 	case err != nil || u.Host == "":
 		return errors.New("the address is not valid")
 	case u.User != nil:
-		return errors.New("the address has a user in it")
+		return errors.New("the address contains a user name")
 	case u.Scheme == "https", u.Scheme == "http" && address.Loopback(u.Hostname()):
 	default:
 		return fmt.Errorf("the address %s is not https", u.Redacted())
 	}
 	if address.Loopback(u.Hostname()) && !address.Loopback(h.url.Hostname()) {
-		return fmt.Errorf("the address %s is on this machine, the server is not", u.Redacted())
+		return fmt.Errorf("the address %s is on this machine, but the server is not", u.Redacted())
 	}
 	if ip, ok := address.Parse(u.Hostname()); ok {
 		return h.checkIP(ip, nil)
@@ -64,7 +64,7 @@ func (h *Handler) checkIP(ip netip.Addr, own []netip.Addr) error {
 		if inside == loopback && address.Loopback(h.url.Hostname()) {
 			return nil
 		}
-		return fmt.Errorf("%s is no public address", ip)
+		return fmt.Errorf("%s is not a public address", ip)
 	}
 }
 
@@ -187,7 +187,7 @@ func (h *Handler) Client(base *http.Client) *http.Client {
 	check := c.CheckRedirect
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if origin(req.URL) != origin(h.url) {
-			return fmt.Errorf("the server %s redirects to %s, which is another one; connect that address if you trust it", h.conf.Server, origin(req.URL))
+			return fmt.Errorf("the server %s redirects to a different server, %s; if you trust it, connect to that address", h.conf.Server, origin(req.URL))
 		}
 		if check != nil {
 			return check(req, via)

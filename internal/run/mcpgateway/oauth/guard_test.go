@@ -78,13 +78,13 @@ func TestLookedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := direct.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "no public address") {
+	if _, err := direct.RoundTrip(req); err == nil || !strings.Contains(err.Error(), "not a public address") {
 		t.Errorf("a connection to this machine = %v, want a refusal", err)
 	}
 	here := httptest.NewServer(http.RedirectHandler("https://10.0.0.1/x", http.StatusFound))
 	defer here.Close()
 	var v any
-	if _, err := at(t, here.URL).getJSON(t.Context(), here.URL, &v); err == nil || !strings.Contains(err.Error(), "no public address") {
+	if _, err := at(t, here.URL).getJSON(t.Context(), here.URL, &v); err == nil || !strings.Contains(err.Error(), "not a public address") {
 		t.Errorf("a redirect inside = %v, want a refusal", err)
 	}
 }

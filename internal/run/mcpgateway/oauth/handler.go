@@ -109,13 +109,13 @@ func New(c Config) (*Handler, error) {
 	case err != nil || u.Host == "" || u.User != nil:
 		return refuse(errors.New("the url is not valid"), "write it as https://HOST/PATH, without a user")
 	case u.Scheme != "https" && !(u.Scheme == "http" && address.Loopback(u.Hostname())):
-		return refuse(errors.New("a token would be sent unencrypted"), "write https:// in mcp.servers."+c.Server+".url")
+		return refuse(errors.New("the token would be sent unencrypted"), "write https:// in mcp.servers."+c.Server+".url")
 	}
 	if c.Redirect == "" {
 		c.Redirect = "127.0.0.1:0"
 	}
 	if host, _, err := net.SplitHostPort(c.Redirect); err != nil || !address.Loopback(host) {
-		return refuse(fmt.Errorf("the browser would come back to %s, which is not this machine", c.Redirect), "use 127.0.0.1:PORT")
+		return refuse(fmt.Errorf("the redirect address %s is not on this machine", c.Redirect), "use 127.0.0.1:PORT")
 	}
 	if c.ClientMetadata != "" {
 		if m, err := url.Parse(c.ClientMetadata); err != nil || m.Scheme != "https" || strings.Trim(m.Path, "/") == "" {
@@ -246,7 +246,7 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	resp.Body.Close()
 	if origin(req.URL) != origin(h.url) {
-		return h.unavailable("log in to", fmt.Errorf("%s asks for a token that is not for it", origin(req.URL)))
+		return h.unavailable("log in to", fmt.Errorf("%s asks for a token that is meant for another server", origin(req.URL)))
 	}
 	c := readChallenge(resp.Header)
 	if resp.StatusCode == http.StatusForbidden && c.problem != "insufficient_scope" {

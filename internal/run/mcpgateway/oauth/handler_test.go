@@ -197,7 +197,7 @@ func TestTokenStaysHome(t *testing.T) {
 		}
 		return err
 	}
-	if err := ask(moved.Client(nil), bounce.URL); err == nil || !strings.Contains(err.Error(), "another one") {
+	if err := ask(moved.Client(nil), bounce.URL); err == nil || !strings.Contains(err.Error(), "a different server") {
 		t.Errorf("a redirect to another server = %v, want a refusal", err)
 	}
 	if reached != "" {
@@ -257,24 +257,24 @@ func TestRefusals(t *testing.T) {
 		answer func(url.Values)
 		want   string
 	}{
-		{name: "resource of another", server: func(m map[string]any) { m["resource"] = "https://example.com/mcp" }, want: "not this server"},
-		{name: "resource beside", server: func(m map[string]any) { m["resource"] = m["resource"].(string) + "2" }, want: "not this server"},
+		{name: "resource of another", server: func(m map[string]any) { m["resource"] = "https://example.com/mcp" }, want: "a different server"},
+		{name: "resource beside", server: func(m map[string]any) { m["resource"] = m["resource"].(string) + "2" }, want: "a different server"},
 		{name: "no authorization server", server: func(m map[string]any) { m["authorization_servers"] = nil }, want: "names no authorization server"},
-		{name: "private authorization server", server: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }, want: "no public address"},
-		{name: "cloud metadata", server: func(m map[string]any) { m["authorization_servers"] = []string{"https://169.254.169.254"} }, want: "no public address"},
+		{name: "private authorization server", server: func(m map[string]any) { m["authorization_servers"] = []string{"https://10.0.0.1"} }, want: "not a public address"},
+		{name: "cloud metadata", server: func(m map[string]any) { m["authorization_servers"] = []string{"https://169.254.169.254"} }, want: "not a public address"},
 		{name: "in clear", server: func(m map[string]any) { m["authorization_servers"] = []string{"http://example.com"} }, want: "not https"},
-		{name: "issuer of another", issuer: func(m map[string]any) { m["issuer"] = "https://example.com" }, want: "says that it is https://example.com"},
+		{name: "issuer of another", issuer: func(m map[string]any) { m["issuer"] = "https://example.com" }, want: "a different issuer, https://example.com"},
 		{name: "no PKCE", issuer: func(m map[string]any) { delete(m, "code_challenge_methods_supported") }, want: "PKCE"},
 		{name: "plain PKCE", issuer: func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }, want: "PKCE"},
 		{name: "script", issuer: func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, want: "not valid"},
 		{name: "file", issuer: func(m map[string]any) { m["authorization_endpoint"] = "file:///etc/passwd" }, want: "not valid"},
 		{name: "tokens in clear", issuer: func(m map[string]any) { m["token_endpoint"] = "http://example.com/token" }, want: "not https"},
-		{name: "tokens inside", issuer: func(m map[string]any) { m["token_endpoint"] = "https://192.168.1.1/token" }, want: "no public address"},
-		{name: "registration inside", issuer: func(m map[string]any) { m["registration_endpoint"] = "https://[fd00::1]/r" }, want: "no public address"},
+		{name: "tokens inside", issuer: func(m map[string]any) { m["token_endpoint"] = "https://192.168.1.1/token" }, want: "not a public address"},
+		{name: "registration inside", issuer: func(m map[string]any) { m["registration_endpoint"] = "https://[fd00::1]/r" }, want: "not a public address"},
 		{name: "no registration", issuer: func(m map[string]any) { delete(m, "registration_endpoint") }, want: "oauth.clientId"},
 		{name: "answer of another", answer: func(q url.Values) { q.Set("iss", "https://example.com") }, want: `from "https://example.com"`},
-		{name: "answer with a slash", answer: func(q url.Values) { q.Set("iss", q.Get("iss")+"/") }, want: "should be from"},
-		{name: "answer of nobody", answer: func(q url.Values) { q.Del("iss") }, want: "should be from"},
+		{name: "answer with a slash", answer: func(q url.Values) { q.Set("iss", q.Get("iss")+"/") }, want: "expected"},
+		{name: "answer of nobody", answer: func(q url.Values) { q.Del("iss") }, want: "expected"},
 		{name: "no", answer: func(q url.Values) { q.Del("code"); q.Set("error", "access_denied\x1b[2J") }, want: "access_denied⟨U+001B⟩"},
 		{name: "no code", answer: func(q url.Values) { q.Del("code") }, want: "no code"},
 		{name: "code of another", answer: func(q url.Values) { q.Set("code", "x") }, want: "invalid_grant"},

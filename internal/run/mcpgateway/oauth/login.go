@@ -147,8 +147,8 @@ func (h *Handler) again(p *place, c challenge, scopes []string) error {
 	if h.asked[key] || len(h.asked) >= most {
 		return &capability.Error{
 			Kind: capability.Denied, Op: "log in to", Target: h.conf.Server,
-			Err: fmt.Errorf("server requires %s, which was requested and did not help", untrusted.Line(strings.Join(c.scopes, " "), 200)),
-			Fix: "let the account be given these rights, then ken login " + h.conf.Server,
+			Err: fmt.Errorf("the server requires %s, and the authorization server did not grant it", untrusted.Line(strings.Join(c.scopes, " "), 200)),
+			Fix: "have these rights granted to the account, then run ken login " + h.conf.Server,
 		}
 	}
 	h.asked[key] = true

@@ -36,7 +36,7 @@ func (h *Handler) register(ctx context.Context, p *place, redirect string) (clie
 	case p.server.RegistrationEndpoint == "":
 		return client{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "log in to", Target: h.conf.Server,
-			Err: errors.New("authorization server does not let clients register themselves"),
+			Err: errors.New("the authorization server does not support client registration"),
 			Fix: "register Ken there by hand and set mcp.servers." + h.conf.Server + ".oauth.clientId",
 		}
 	}

@@ -42,7 +42,7 @@ func (g *grant) fresh(now time.Time) bool {
 }
 
 // errRefused: the authorization server takes a grant no more.
-var errRefused = errors.New("the authorization server does not take the login any more")
+var errRefused = errors.New("the authorization server no longer accepts the login")
 
 // ask sends a request for a token and gives the grant with what came. g has
 // where, as whom and for what.
@@ -81,11 +81,11 @@ func (h *Handler) ask(ctx context.Context, g grant, form url.Values) (*grant, er
 	case got.Code == "invalid_grant" || got.Code == "invalid_client" || got.Code == "unauthorized_client":
 		return nil, fmt.Errorf("%w: %s", errRefused, got.problem)
 	case got.Code != "" || res.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask %s for a token: it answers %s %s", g.TokenEndpoint, res.Status, got.problem)
+		return nil, fmt.Errorf("request a token from %s: the server answers %s %s", g.TokenEndpoint, res.Status, got.problem)
 	case err != nil:
-		return nil, fmt.Errorf("ask %s for a token: %w", g.TokenEndpoint, err)
+		return nil, fmt.Errorf("request a token from %s: %w", g.TokenEndpoint, err)
 	case got.Access == "" || !strings.EqualFold(got.Type, "bearer") || strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, fmt.Errorf("ask %s for a token: the answer has none that a request can carry", g.TokenEndpoint)
+		return nil, fmt.Errorf("request a token from %s: the response has no usable token", g.TokenEndpoint)
 	}
 	g.Access, g.Issued, g.Expires = got.Access, h.conf.Now().UTC(), time.Time{}
 	if seconds, err := got.Expires.Float64(); err == nil && seconds > 0 {
@@ -103,7 +103,7 @@ func (h *Handler) ask(ctx context.Context, g grant, form url.Values) (*grant, er
 // renew asks for a new token with the refresh token.
 func (h *Handler) renew(ctx context.Context, g *grant) (*grant, error) {
 	if g.Refresh == "" {
-		return nil, fmt.Errorf("%w: the token is over and cannot be renewed", errRefused)
+		return nil, fmt.Errorf("%w: the token has expired and cannot be renewed", errRefused)
 	}
 	return h.ask(ctx, *g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}})
 }

@@ -98,7 +98,7 @@ func (w *Writer) Update(list []mcpgateway.Status) error {
 		return nil
 	}
 	if err := writePrivate(w.file, text); err != nil {
-		return fmt.Errorf("note how MCP servers stand: %w", err)
+		return fmt.Errorf("write the status of the MCP servers: %w", err)
 	}
 	w.written = text
 	return nil

@@ -21,7 +21,7 @@ func coverAll(covers []Cover) (err error) {
 	for _, c := range covers {
 		if c.As == Masked && file < 0 {
 			if file, dir, err = blanks(); err != nil {
-				return fmt.Errorf("make what is shown instead: %w", err)
+				return fmt.Errorf("create the replacement file: %w", err)
 			}
 			defer unix.Close(file)
 			defer unix.Close(dir)

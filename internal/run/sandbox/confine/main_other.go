@@ -3,7 +3,7 @@
 package confine
 
 // Main, Canary, Hold, Nest and Trial are never reached: only Linux has a helper.
-func Main() { panic("confine: no helper on this system") }
+func Main() { panic("confine: not supported on this system") }
 
 // Canary is as [Main].
 func Canary() { Main() }

@@ -101,7 +101,7 @@ func sameNumbers(file string) ([]syscall.SysProcIDMap, error) {
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) != 3 {
-			return nil, fmt.Errorf("%s: %q is no mapping", file, line)
+			return nil, fmt.Errorf("%s: %q is not a mapping", file, line)
 		}
 		first, err1 := strconv.Atoi(f[0])
 		size, err2 := strconv.Atoi(f[2])

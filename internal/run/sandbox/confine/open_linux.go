@@ -18,7 +18,7 @@ import (
 // in a namespace that it makes for itself the kernel locks those it inherits.
 func openRoot(o *Order) (missing []string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return nil, fmt.Errorf("part from the host's mounts: %w", err)
+		return nil, fmt.Errorf("unshare the mounts: %w", err)
 	}
 	for _, dir := range o.Pin {
 		if err := cover(dir, dir, 0); err != nil {
@@ -73,11 +73,11 @@ func hideAll(paths []string) error {
 	}
 	fd, err := newMount("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, "size", "64k", "mode", "0755")
 	if err != nil {
-		return fmt.Errorf("make what is shown instead: %w", err)
+		return fmt.Errorf("create the replacement file: %w", err)
 	}
 	defer unix.Close(fd)
 	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, blank, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return fmt.Errorf("place what is shown instead: %w", err)
+		return fmt.Errorf("mount the replacement file: %w", err)
 	}
 	defer unix.Unmount(blank, unix.MNT_DETACH)
 	const file, dir = blank + "/file", blank + "/dir"
@@ -145,7 +145,7 @@ func fence(s *spawn, o *Order, abi int, started *Started) error {
 		return nil
 	}
 	if abi < 2 {
-		started.Missing = append(started.Missing, "landlock: this one cannot leave files alone")
+		started.Missing = append(started.Missing, "landlock: this version always restricts files")
 		return nil
 	}
 	attr := unix.LandlockRulesetAttr{}

@@ -44,7 +44,7 @@ func buildRoot(o *Order) (missing []string, err error) {
 	}
 	hulls, err := makeHulls(o.Mounts)
 	if err != nil {
-		return nil, fmt.Errorf("make what leads to mounts below /tmp: %w", err)
+		return nil, fmt.Errorf("create the parent folders of mounts below /tmp: %w", err)
 	}
 	for _, f := range o.Files {
 		if err := errors.Join(mkdirs(path.Dir(inside(f.Path))), os.WriteFile(inside(f.Path), []byte(f.Text), 0o644)); err != nil {
@@ -164,7 +164,7 @@ func enterTmpfs() error {
 			return unix.Chdir(over)
 		}
 	}
-	return fmt.Errorf("place root: %w", err)
+	return fmt.Errorf("mount root: %w", err)
 }
 
 func newMount(kind string, attr int, options ...string) (int, error) {
@@ -265,7 +265,7 @@ func pivot() error {
 		return fmt.Errorf("pivot_root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("let go of the old root: %w", err)
+		return fmt.Errorf("unmount the old root: %w", err)
 	}
 	return unix.Chdir("/")
 }

@@ -107,7 +107,7 @@ func (s *spawn) run() (pid int, layer string, err error) {
 	}
 	unix.Wait4(child, nil, 0, nil)
 	if n != 16 || report[0] >= uint64(len(s.names)) {
-		return 0, "start", fmt.Errorf("the child said %d bytes of nonsense", n)
+		return 0, "start", fmt.Errorf("the child sent an invalid message of %d bytes", n)
 	}
 	return 0, s.names[report[0]], unix.Errno(report[1])
 }

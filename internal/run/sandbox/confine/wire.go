@@ -10,7 +10,7 @@ import (
 // One function for each type both writes and reads it, so that the two cannot
 // differ; and both sides are one binary, so that there are no versions.
 
-var errNotOurs = errors.New("not what a runtime or a helper says")
+var errNotOurs = errors.New("not a message of the sandbox helper")
 
 // Encode writes o down for [DecodeOrder].
 func (o *Order) Encode() []byte { return encode((*wire).order, o) }

@@ -45,7 +45,7 @@ func checkName(record []byte, host string) error {
 		return nil
 	}
 	if !strings.EqualFold(strings.TrimSuffix(name, "."), host) {
-		return fmt.Errorf("TLS was begun for %q and not for the host asked for", name)
+		return fmt.Errorf("the TLS handshake names %q, not the requested host", name)
 	}
 	return nil
 }

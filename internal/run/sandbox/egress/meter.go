@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errSpent = errors.New("the run's bytes are spent")
+var errSpent = errors.New("the byte limit of the run is reached")
 
 // A meter is what all connections of a proxy share: bytes left and a pace.
 type meter struct {

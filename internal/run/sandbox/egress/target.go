@@ -54,7 +54,7 @@ func plainHost(host string) (string, error) {
 		last = label
 	}
 	if last[0] >= '0' && last[0] <= '9' {
-		return "", fmt.Errorf("host %q looks like a number and is not a plain address", host)
+		return "", fmt.Errorf("host %q looks like a number but is not a plain IP address", host)
 	}
 	return host, nil
 }
@@ -92,7 +92,7 @@ func parseRule(text string) (r rule, err error) {
 	host, r.below = strings.CutPrefix(host, "*.")
 	r.host, err = plainHost(host)
 	if _, isAddr := netip.ParseAddr(r.host); err == nil && r.below && isAddr == nil {
-		return r, fmt.Errorf("an address has no names below it")
+		return r, fmt.Errorf("an IP address cannot have subdomains")
 	}
 	return r, err
 }
@@ -135,7 +135,7 @@ func (p *Proxy) checkAddress(_, dialled string, _ syscall.RawConn) error {
 		return fmt.Errorf("address %s is link-local or serves metadata, and none is ever reached", ap.Addr())
 	}
 	if !reachable(ap.Addr(), p.cfg.Networks) {
-		return fmt.Errorf("address %s is private, local or reserved, and not among the networks that may be reached (sandbox.networks)", ap.Addr())
+		return fmt.Errorf("address %s is private, local or reserved, and not in an allowed network (sandbox.networks)", ap.Addr())
 	}
 	return nil
 }
