@@ -3,7 +3,8 @@
 //	go run ./scripts/site DIR         a folder to publish
 //	go run ./scripts/site FILE.zip    an archive, as web/docs has it for ken serve
 //
-// With -brief it leaves out what is for contributors: decisions and coverage.
+// With -brief it leaves out pictures, and what is for contributors: decisions and
+// coverage.
 //
 // It reads README.md, CHANGELOG.md, SECURITY.md, CONTRIBUTING.md and docs/, and
 // writes one HTML page for each Markdown file, with a menu, a table of contents,
@@ -26,7 +27,7 @@ import (
 
 func main() {
 	root := flag.String("root", ".", "folder of the repository")
-	brief := flag.Bool("brief", false, "leave out decisions and coverage")
+	brief := flag.Bool("brief", false, "leave out pictures, decisions and coverage")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./scripts/site [-root FOLDER] [-brief] DIR|FILE.zip")
 		flag.PrintDefaults()

@@ -132,7 +132,8 @@ func (p *page) parts() []part {
 // resolveLinks makes the links of all pages point to pages of the site. It
 // returns the pictures that are linked. A link to a folder or to source code,
 // which the site does not have, becomes text. A link to nothing is an error.
-func resolveLinks(root fs.FS, pages map[string]*page) (pictures []string, err error) {
+// Without illustrated, there are no pictures.
+func resolveLinks(root fs.FS, pages map[string]*page, illustrated bool) (pictures []string, err error) {
 	var wrong []error
 	for _, name := range sorted(pages) {
 		p := pages[name]
@@ -151,6 +152,10 @@ func resolveLinks(root fs.FS, pages map[string]*page) (pictures []string, err er
 			switch {
 			case err != nil:
 				wrong = append(wrong, fmt.Errorf("%s: link %s: %w", p.source, *address, err))
+			case to.picture != "" && !illustrated:
+				n.RemoveChildren(n)
+				dead = append(dead, n)
+				return
 			case to.address == "":
 				dead = append(dead, n)
 			default:

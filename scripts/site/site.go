@@ -59,7 +59,7 @@ func build(root fs.FS, brief bool) (map[string][]byte, error) {
 		}
 		pages[name] = parse(name, text)
 	}
-	pictures, err := resolveLinks(root, pages)
+	pictures, err := resolveLinks(root, pages, !brief)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func TestDocumentation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files["index.html"] == nil || files["mcp.html"] == nil || (files["coverage.html"] == nil) != brief {
+		if files["index.html"] == nil || files["mcp.html"] == nil || (files["coverage.html"] == nil) != brief || (files["pictures/chat.png"] == nil) != brief {
 			t.Errorf("brief %v: the site has %d files, and not those that it should", brief, len(files))
 		}
 		inline := regexp.MustCompile(`<[^>]+ (style|on[a-z]+)="|<script>|<style>|src="http`)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -31,7 +32,8 @@ func Views() []string {
 }
 
 // A page serves the built files of the page, which do not change while the
-// program runs: each is compressed once, when it is first asked for.
+// program runs. Most are in the binary compressed; each of the others is compressed
+// once, when it is first asked for.
 type page struct {
 	files map[string]*file
 	docs  fs.FS // the documentation; nil: this binary has none
@@ -40,7 +42,7 @@ type page struct {
 type file struct {
 	kind    string
 	etag    string
-	plain   []byte
+	plain   func() []byte
 	small   func() []byte // compressed; nil where that gains nothing
 	lasting bool          // its name changes with its contents
 }
@@ -58,7 +60,11 @@ func newPage(dist, docs fs.FS) (*page, error) {
 			return err
 		}
 		name = strings.TrimPrefix(name, "dist/")
-		p.files[name] = newFile(name, b)
+		if plain, ok := strings.CutSuffix(name, ".gz"); ok {
+			p.files[plain] = newCompressed(plain, b)
+		} else {
+			p.files[name] = newFile(name, b)
+		}
 		return nil
 	})
 	if err == nil && p.files["index.html"] == nil {
@@ -68,15 +74,45 @@ func newPage(dist, docs fs.FS) (*page, error) {
 }
 
 func newFile(name string, b []byte) *file {
+	f := describeFile(name, b)
+	f.plain = func() []byte { return b }
+	f.small = sync.OnceValue(func() []byte { return compressed(b) })
+	return f
+}
+
+// newCompressed makes a file of its compressed bytes, as nearly every browser
+// takes them.
+func newCompressed(name string, small []byte) *file {
+	f := describeFile(name, small)
+	f.plain = sync.OnceValue(func() []byte { return decompressed(small) })
+	f.small = func() []byte { return small }
+	return f
+}
+
+// describeFile returns the headers of a file; its bytes only have to change with
+// its contents.
+func describeFile(name string, b []byte) *file {
 	sum := sha256.Sum256(b)
 	f := &file{
-		kind: mime.TypeByExtension(path.Ext(name)), etag: `"` + hex.EncodeToString(sum[:12]) + `"`,
-		plain: b, small: sync.OnceValue(func() []byte { return compressed(b) }), lasting: strings.HasPrefix(name, "assets/"),
+		kind: mime.TypeByExtension(path.Ext(name)), etag: `"` + hex.EncodeToString(sum[:12]) + `"`, lasting: strings.HasPrefix(name, "assets/"),
 	}
 	if f.kind == "" {
 		f.kind = "application/octet-stream"
 	}
 	return f
+}
+
+// decompressed returns what was compressed when Ken was built.
+func decompressed(small []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(small))
+	if err != nil {
+		return nil // TestPageIsKeptByBrowsers reads every file
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 func compressed(b []byte) []byte {
@@ -169,12 +205,14 @@ func (p *page) ServeAs(w http.ResponseWriter, r *http.Request, _ auth.Identity) 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	body := f.plain
+	var body []byte
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		if small := f.small(); small != nil {
-			h.Set("Content-Encoding", "gzip")
-			body = small
-		}
+		body = f.small()
+	}
+	if body != nil {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		body = f.plain()
 	}
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)

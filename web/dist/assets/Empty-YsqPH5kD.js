@@ -1,1 +1,0 @@
-import{Ot as e,Q as t,Tt as n,U as r,X as i,_t as a,dt as o,et as s,gt as c,kt as l,mt as u,wt as d}from"./Trouble-B9szPleH.js";import{n as f}from"./odd-DBehbje3.js";var p=s(`<div class="empty svelte-1fpw1hr"><h2> </h2> <!></div>`);function m(s,m){n(m,!0);var h=p(),g=u(h),_=c(g,!0),v=a(g,2);r(v,()=>m.children??l),e(h),o(e=>i(_,e),[()=>f(m.title)]),t(s,h),d()}export{m as t};

@@ -1,1 +1,0 @@
-import{F as e}from"./index-wxusj9ck.js";import"./Trouble-B9szPleH.js";var t=new e(`(prefers-reduced-motion: reduce)`);export{t};
