@@ -32,6 +32,10 @@ const (
 	sqliteWait    = 10 * time.Second // how long others may hold the lock
 	// sqlitePoll is how late another process's writes are noticed.
 	sqlitePoll = 25 * time.Millisecond
+	// sqliteSettled is how old the log's time must be to tell all writes apart.
+	sqliteSettled = 100 * time.Millisecond
+	// sqliteAsk is how late they are noticed where the log's time did not change.
+	sqliteAsk = time.Second
 )
 
 func openSQLite(ctx context.Context, file string, steps []string) (*sqlite, error) {
@@ -266,15 +270,25 @@ func (n *news) add(item Item, deleted bool, now time.Time) {
 	n.changes = append(n.changes, c)
 }
 
-// listen looks at the store's version: that is cheaper than asking the system
-// to watch the file, and works on every one.
+// listen looks for writes: at the log beside the file, which changes with each of
+// them. It asks for the store's version only if the log has changed, or changed so
+// recently that another write may have left the same time. A file of another
+// system may keep no such time, so it also asks now and then.
 func (s *sqlite) listen(ctx context.Context, wake func()) {
 	tick := time.NewTicker(sqlitePoll)
 	defer tick.Stop()
+	var seen logState
+	var asked time.Time
 	for last := int64(-1); ; {
-		if head, err := s.head(ctx); err != nil || head != last {
-			last = head
-			wake() // after an error too: watchers get it
+		if now := s.logState(); now == (logState{}) || now != seen || time.Since(asked) >= sqliteAsk {
+			seen, asked = now, time.Now()
+			if asked.Sub(time.Unix(0, now.changed)).Abs() < sqliteSettled {
+				seen = logState{}
+			}
+			if head, err := s.head(ctx); err != nil || head != last {
+				last = head
+				wake() // after an error too: watchers get it
+			}
 		}
 		select {
 		case <-tick.C:
@@ -282,6 +296,18 @@ func (s *sqlite) listen(ctx context.Context, wake func()) {
 			return
 		}
 	}
+}
+
+// logState is what the write-ahead log looks like from outside. The zero value
+// means that there is none.
+type logState struct{ size, changed int64 }
+
+func (s *sqlite) logState() logState {
+	info, err := os.Stat(s.file + "-wal")
+	if err != nil {
+		return logState{}
+	}
+	return logState{info.Size(), info.ModTime().UnixNano()}
 }
 
 // sqliteError returns an error of the driver with its kind.
