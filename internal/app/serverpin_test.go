@@ -60,7 +60,7 @@ func TestImportedDefinitionsArePinned(t *testing.T) {
 		t.Fatal("look worked with another definition")
 	}
 	for _, st := range a.Servers.Status() {
-		if st.Pid != 0 || st.Rule != "mcp.import" || st.Fix != "ken extension review mcp:"+st.Name || !strings.Contains(st.Err, "differs from what was accepted") {
+		if st.Pid != 0 || st.Rule != "mcp.import" || st.Fix != "ken extension review mcp:"+st.Name || !strings.Contains(st.Err, "differs from the accepted one") {
 			t.Errorf("status = %+v, want one that was not started, with the knob and what to do", st)
 		}
 	}

@@ -57,10 +57,10 @@ func TestStart(t *testing.T) {
 		"two": {func(d *[]string) []plugin.Plugin {
 			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "b", did: d}}
 		}, "", []string{"start a", "start b", "stop b", "stop a"}},
-		"no name": {func(d *[]string) []plugin.Plugin { return []plugin.Plugin{fake{did: d}} }, "its name is empty or taken", nil},
+		"no name": {func(d *[]string) []plugin.Plugin { return []plugin.Plugin{fake{did: d}} }, "the name is empty or taken", nil},
 		"the same": {func(d *[]string) []plugin.Plugin {
 			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "a", did: d}}
-		}, "its name is empty or taken", []string{"start a", "stop a"}},
+		}, "the name is empty or taken", []string{"start a", "stop a"}},
 		"a broken one": {func(d *[]string) []plugin.Plugin {
 			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "b", err: broken, did: d}}
 		}, "start the plugin b: broken", []string{"start a", "start b", "stop a"}},

@@ -113,7 +113,7 @@ func (q *Query) check() error {
 		return bad("a number is below zero", "lines and characters count from 1")
 	}
 	if q.To > 0 && q.To < max(q.From, 1) {
-		return bad(fmt.Sprintf("the range ends at %d, before it begins at %d", q.To, q.From), "set to to at least from")
+		return bad(fmt.Sprintf("the range ends at %d, before it begins at %d", q.To, q.From), "use a to that is at least from")
 	}
 	if q.Limit == 0 {
 		q.Limit = visible
