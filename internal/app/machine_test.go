@@ -155,7 +155,7 @@ func TestDatabaseFileAppears(t *testing.T) {
 		}
 		return e
 	}
-	if e := late(); e.Ready() || !strings.Contains(e.Missing.String(), file+": the file is not there") {
+	if e := late(); e.Ready() || !strings.Contains(e.Missing.String(), file+": the file does not exist") {
 		t.Errorf("without the file it is ready: %v, missing %q", e.Ready(), e.Missing)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -17,7 +17,7 @@ func TestDocumentedRunners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sentence := regexp.MustCompile(`(?s)The runners that exist are (.*?)\.\n`).FindSubmatch(text)
+	sentence := regexp.MustCompile(`(?s)These runners exist:\n\n(.*?)\n\n`).FindSubmatch(text)
 	if sentence == nil {
 		t.Fatal("docs/sources.md does not say which runners exist")
 	}

@@ -192,7 +192,7 @@ func TestPluginsThatCannotBe(t *testing.T) {
 		t.Errorf("%q: the one that started was not stopped", said)
 	}
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Plugins: []plugin.Plugin{thief{}}})
-	if _, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(viewer(a)), capability.Call{Target: "tool:list_files"}); err == nil || !strings.Contains(err.Error(), "there is shell") {
+	if _, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(viewer(a)), capability.Call{Target: "tool:list_files"}); err == nil || !strings.Contains(err.Error(), "shell already exists") {
 		t.Errorf("Invoke = %v, want that the runner is taken", err)
 	}
 }

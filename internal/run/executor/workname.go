@@ -26,11 +26,11 @@ func WorkName(c *capability.Capability) (string, error) {
 	name = strings.NewReplacer(":", "_", "/", "_").Replace(name)
 	for _, r := range name {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
-			return "", fmt.Errorf("the id of the extension holds %q; letters, digits, dots, dashes and underscores make a folder", r)
+			return "", fmt.Errorf("the extension id contains %q; use only letters, digits, dots, dashes and underscores", r)
 		}
 	}
 	if name == "" || strings.HasPrefix(name, ".") || len(name) > 128 {
-		return "", errors.New("the id of the extension cannot name a folder")
+		return "", errors.New("the extension id cannot be used as a folder name")
 	}
 	return name, nil
 }
