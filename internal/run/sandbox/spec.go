@@ -279,7 +279,7 @@ func (s *Spec) checkOpen() error {
 		return errors.New("an open network needs no egress: set one of Open.Network and Egress")
 	}
 	if s.Open.Files && len(s.Protect)+len(s.Watch)+len(s.Mask) > 0 {
-		return errors.New("Protect, Mask and Watch are not available with Open.Files: use Open.Hide")
+		return errors.New("fields Protect, Mask and Watch are not available with Open.Files: use Open.Hide")
 	}
 	if s.Work == nil && s.Limits.Disk > 0 {
 		return errors.New("a disk limit needs a work directory: set Spec.Work")

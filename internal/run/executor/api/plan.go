@@ -222,7 +222,7 @@ func (p *plan) address(template string, paths, inQuery map[string]string, query 
 	case p.op.origin != "" && originOf(u) != p.op.origin:
 		return nil, errors.New("the arguments would change the host")
 	case p.op.origin != "" && dotted(u.EscapedPath()):
-		return nil, errors.New("the arguments would change the path, because a part is . or ..")
+		return nil, errors.New("the arguments would change the path: a part of it is a dot or two dots")
 	case len(text) > 64<<10:
 		return nil, fmt.Errorf("the address has %d bytes, more than servers accept", len(text))
 	}
