@@ -156,7 +156,7 @@ func TestSite(t *testing.T) {
 	s, as := site(t, a)
 	owner, other := as(auth.Owner(a.Principal)), as(stranger)
 	forAll := []string{
-		"abortTurn", "addJob", "answerTurn", "beginSession", "cancelJob", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followSession", "health",
+		"abortTurn", "addJob", "answerTurn", "beginSession", "cancelJob", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followJob", "followSession", "health",
 		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listJobs", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
 		"readStory", "readTrail", "readiness", "retryJob", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "showJob", "waitForChanges", "whyCapability",
 	}
@@ -228,7 +228,7 @@ func TestSiteAsked(t *testing.T) {
 		"nobody": {},
 	}
 	agentsMay := []string{"abortTurn", "addJob", "beginSession", "cancelJob", "compactSession", "invoke", "play", "retryJob", "retryTurn", "say"}
-	decisions := []string{"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "revokeGrant", "rewindSession", "settleApproval"}
+	decisions := []string{"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "revokeGrant", "rewindSession", "setProviderKey", "settleApproval"}
 	for _, route := range s.routes(t.Context()) {
 		decides := route.Decision != ""
 		if decides != slices.Contains(decisions, route.Name) {

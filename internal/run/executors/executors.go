@@ -183,7 +183,10 @@ func newPages(cfg Config) (*browser.Executor, error) {
 	x, err := browser.New(browser.Config{
 		Extensions: filepath.Join(cfg.Places.Home, "extensions"), Lookup: cfg.Lookup, Workspace: cfg.Places.Workspace,
 		Path: cfg.Path, Avoid: []string{cfg.Places.Workspace}, Networks: func() []netip.Prefix { return cfg.Settings().Sandbox.Prefixes() },
-		NetworkBytes: cfg.Start.Sandbox.NetworkBytes, NetworkRate: cfg.Start.Sandbox.NetworkRate,
+		Network: func() (bytes, rate int64) {
+			now := cfg.Settings().Sandbox
+			return now.NetworkBytes, now.NetworkRate
+		},
 		Limits: sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
 	})
 	if err != nil {

@@ -85,7 +85,7 @@ func (t turn) checkLimits(ctx context.Context, p progress) (progress, ending, er
 	case t.ask.Alone():
 		return p, end, nil
 	}
-	return p, ending{}, errors.New("the reply could not be written down")
+	return p, ending{}, errors.New("the reply could not be saved")
 }
 
 // limit returns the limit that is reached, and the progress once a person has

@@ -50,9 +50,9 @@ type Config struct {
 	// Link-local and metadata addresses are never reached.
 	Networks func() []netip.Prefix
 
-	// NetworkBytes bounds what one call sends and receives, and NetworkRate the
-	// bytes of a second. Zero: the defaults of the proxy.
-	NetworkBytes, NetworkRate int64
+	// Network returns how many bytes one call may send and receive, and how many
+	// in a second. Nil and zero: the defaults of the proxy.
+	Network func() (bytes, rate int64)
 
 	// Limits bound a browser. Wall bounds a call [300 s].
 	Limits sandbox.Limits

@@ -397,7 +397,7 @@ func port(address string) string { return address[strings.LastIndex(address, ":"
 // file that never ends stop at a limit, and the next call works.
 func TestBrowserLimits(t *testing.T) {
 	needChromium(t)
-	r := newRig(t, func(c *Config) { c.NetworkBytes = 2 << 20 })
+	r := newRig(t, func(c *Config) { c.Network = func() (int64, int64) { return 2 << 20, 0 } })
 	s := newSite(t)
 	within := func(limit time.Duration, verb string, args object) (capability.Result, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)

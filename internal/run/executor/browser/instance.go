@@ -171,7 +171,11 @@ func (e *Executor) bringUp(ctx context.Context, i *instance) error {
 	if e.cfg.Networks != nil {
 		networks = e.cfg.Networks()
 	}
-	i.proxy, err = egress.New(egress.Config{Networks: networks, NoMetadata: true, MaxBytes: e.cfg.NetworkBytes, Rate: e.cfg.NetworkRate, Connections: 64, Report: i.passed})
+	var most, rate int64
+	if e.cfg.Network != nil {
+		most, rate = e.cfg.Network()
+	}
+	i.proxy, err = egress.New(egress.Config{Networks: networks, NoMetadata: true, MaxBytes: most, Rate: rate, Connections: 64, Report: i.passed})
 	if err != nil {
 		return err
 	}
