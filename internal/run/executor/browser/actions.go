@@ -16,6 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/browser/devtools"
+	"ken/internal/run/sandbox/egress"
 	"ken/internal/untrusted"
 )
 
@@ -249,10 +250,10 @@ func (i *instance) refusal(address string) string {
 
 // reach says what allows a host.
 func reach(why string) string {
-	if strings.Contains(why, "not on the list") {
+	if strings.Contains(why, egress.NotListed) {
 		return ". A call reaches the hosts that it opens, and those that its recipe names in hosts; to go there, open the address"
 	}
-	if strings.Contains(why, "bytes are spent") {
+	if strings.Contains(why, egress.Spent) {
 		return ". Changed by: sandbox.networkBytes"
 	}
 	return ""

@@ -22,6 +22,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
+	"ken/internal/run/sandbox/egress"
 )
 
 // needChromium skips a test where there is no Chromium, or no sandbox that it
@@ -410,7 +411,7 @@ func TestBrowserLimits(t *testing.T) {
 		t.Errorf("a server that never answers: %s, %v", executortest.Text(res, ""), err)
 	}
 	has(t, "after that", r.do(t, "s", "open", object{"url": s.URL + "/two"}), "second page")
-	if res, err := within(20*time.Second, "download", object{"url": s.URL + "/flood"}); err != nil || !res.Failed || !strings.Contains(executortest.Text(res, ""), "bytes are spent") {
+	if res, err := within(20*time.Second, "download", object{"url": s.URL + "/flood"}); err != nil || !res.Failed || !strings.Contains(executortest.Text(res, ""), egress.Spent) {
 		t.Errorf("an endless file: %s, %v", executortest.Text(res, ""), err)
 	}
 	if names, _ := filepath.Glob(filepath.Join(r.dir, "extensions", "*", "work", "downloads", "*")); len(names) != 0 {

@@ -171,7 +171,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !allowed(*p.rules.Load(), target) {
-		p.refuse(w, target, "the host is not on the list of allowed hosts", http.StatusForbidden)
+		p.refuse(w, target, NotListed, http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodConnect {

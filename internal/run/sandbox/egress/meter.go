@@ -8,7 +8,13 @@ import (
 	"time"
 )
 
-var errSpent = errors.New("the byte limit of the run is reached")
+// Reasons for a refusal that callers tell apart.
+const (
+	NotListed = "the host is not on the list of allowed hosts"
+	Spent     = "the byte limit of the run is reached"
+)
+
+var errSpent = errors.New(Spent)
 
 // A meter is what all connections of a proxy share: bytes left and a pace.
 type meter struct {
