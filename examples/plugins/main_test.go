@@ -14,7 +14,7 @@ func Example() {
 	// tool:roll-dice failed: false
 	// You rolled a 4.
 	// the model read 10 and wrote 5 tokens
-	// plugin curfew tool:shell: no commands at night (plugins.curfew); do it another way, or leave the plugin out
+	// plugin curfew tool:shell: no commands at night (plugins.curfew); make a different call, or remove the plugin
 	// the model read 10 and wrote 5 tokens
 	// I may not.
 	// good night

@@ -321,6 +321,11 @@ func (s *set) resources() {
 		if err := t.session.Subscribe(ctx, &mcp.SubscribeParams{URI: noteURI}); err != nil {
 			return err
 		}
+		if t.session.InitializeResult().ProtocolVersion >= "2026-07-28" {
+			if err := t.wait(ctx, mark, "subscribed "+noteURI); err != nil {
+				return err
+			}
+		}
 		if _, err := t.call(ctx, "change_notes", `{}`, nil); err != nil {
 			return err
 		}

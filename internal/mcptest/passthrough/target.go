@@ -118,6 +118,7 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 	if err := knowTasks(client); err != nil {
 		return nil, err
 	}
+	client.AddReceivingMiddleware(t.acknowledged)
 	client.AddRoots(&mcp.Root{URI: "file:///home/guest", Name: "guest"})
 	cmd.Stderr = stderr
 	session, err := client.Connect(ctx, &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Second}, Writer: &t.watcher}, nil)
@@ -131,6 +132,19 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 	}
 	_ = session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}) // newer sessions ask in each request
 	return t, nil
+}
+
+// acknowledged notes the resources that a subscription is in force for. Newer
+// sessions return from Subscribe before that.
+func (t *target) acknowledged(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if p, ok := req.GetParams().(*mcp.SubscriptionsAcknowledgedParams); ok {
+			for _, uri := range p.Notifications.ResourceSubscriptions {
+				t.add("subscribed %s", uri)
+			}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // list finds the site's tools by the ends of their names: gateways put others
