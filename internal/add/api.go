@@ -85,7 +85,7 @@ func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	if len(batch.Capabilities) == 0 {
-		why, fix := errors.New("it has no operations that can be read"), "name an OpenAPI 3 or Swagger 2.0 document, as JSON or YAML"
+		why, fix := errors.New("document has no readable operations"), "name an OpenAPI 3 or Swagger 2.0 document, as JSON or YAML"
 		for _, p := range batch.Problems {
 			if p.Severity == capability.Grave || p.Code == "no-operations" {
 				why, fix = errors.New(p.Message), p.Fix
@@ -139,7 +139,7 @@ func readDocument(ctx context.Context, from string) (data []byte, shown string, 
 	case !info.Mode().IsRegular():
 		return nil, path, refuse("it is not a regular file", "name the OpenAPI document itself")
 	case info.Size() > most:
-		return nil, path, refuse(fmt.Sprintf("it has %d bytes, more than the %d that are read", info.Size(), int64(most)), "split it")
+		return nil, path, refuse(fmt.Sprintf("document has %d bytes, more than the limit of %d", info.Size(), int64(most)), "split it")
 	}
 	data, err = os.ReadFile(path)
 	return data, path, err

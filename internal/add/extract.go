@@ -33,7 +33,7 @@ func (w *writer) folder(name string) error {
 // file writes one file. Only whether it is executable is kept of its mode.
 func (w *writer) file(name string, mode fs.FileMode, from io.Reader) (err error) {
 	if w.files++; w.files > packagefiles.MostFiles {
-		return fmt.Errorf("it has more than %d files", packagefiles.MostFiles)
+		return fmt.Errorf("more than %d files", packagefiles.MostFiles)
 	}
 	if err := w.folder(path.Dir(name)); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (w *writer) file(name string, mode fs.FileMode, from io.Reader) (err error)
 	defer func() { err = errors.Join(err, f.Close()) }()
 	n, err := io.Copy(f, io.LimitReader(from, packagefiles.MostBytes-w.bytes+1))
 	if w.bytes += n; err == nil && w.bytes > packagefiles.MostBytes {
-		err = fmt.Errorf("it has more than %d bytes", packagefiles.MostBytes)
+		err = fmt.Errorf("more than %d bytes", packagefiles.MostBytes)
 	}
 	if err == nil {
 		err = f.Chmod(perm) // whatever the umask
@@ -99,7 +99,7 @@ func (w *writer) copyFolder(from fs.FS) error {
 func (w *writer) extract(f *os.File) error {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(f, head); err != nil {
-		return errors.New("it is empty or cut off")
+		return errors.New("archive is empty or cut off")
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (w *writer) tar(from io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("it is not an archive that can be read: %w", err)
+			return fmt.Errorf("archive cannot be read: %w", err)
 		}
 		name, err := entryName(h.Name)
 		if err != nil {
@@ -155,7 +155,7 @@ type limited struct {
 
 func (l *limited) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, errors.New("it is too large when it is unpacked")
+		return 0, errors.New("archive is too large when unpacked")
 	}
 	n, err := l.from.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)
@@ -169,7 +169,7 @@ func (w *writer) zip(f *os.File) error {
 	}
 	in, err := zip.NewReader(f, info.Size())
 	if err != nil {
-		return fmt.Errorf("it is not an archive that can be read: %w", err)
+		return fmt.Errorf("archive cannot be read: %w", err)
 	}
 	for _, e := range in.File {
 		name, err := entryName(e.Name)

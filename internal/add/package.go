@@ -135,7 +135,7 @@ func (p *Package) fetch(ctx context.Context) error {
 		return w.copyFolder(in.FS())
 	}
 	if !info.Mode().IsRegular() {
-		return errors.New("it is neither a folder nor an archive")
+		return errors.New("neither a folder nor an archive")
 	}
 	f, err := os.Open(from)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *Package) clone(ctx context.Context, address string) error {
 	var hosts []string
 	switch u, err := url.Parse(address); {
 	case err != nil || strings.HasPrefix(address, "-"):
-		return errors.New("it is not an address of a repository")
+		return errors.New("invalid address of a repository")
 	case u.Scheme == "https" && u.Host != "":
 		if u.User != nil {
 			p.From = "git:https://" + u.Host + u.Path
@@ -313,7 +313,7 @@ func (p *Package) Load(ctx context.Context) error {
 				return fmt.Errorf("%s; %s", problem.Message, problem.Fix)
 			}
 		}
-		return fmt.Errorf("it has %d extension packages; name the folder of one", len(list))
+		return fmt.Errorf("contains %d extension packages; name the folder of one", len(list))
 	}
 	p.Manifest, p.ID = list[0], list[0].ID
 	return nil

@@ -92,7 +92,7 @@ func readLater(j *queue.Job, text string, now time.Time) (line string, err error
 // laterValue takes the value of a flag: a word, or a text in quotes.
 func laterValue(text string) (value, rest string, err error) {
 	if text == "" {
-		return "", "", errors.New("it needs a value")
+		return "", "", errors.New("a value is missing")
 	}
 	if q := text[:1]; q == `"` || q == "'" {
 		value, rest, closed := strings.Cut(text[1:], q)

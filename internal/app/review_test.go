@@ -96,7 +96,7 @@ func TestDisabledCallIsStopped(t *testing.T) {
 		if _, err := who.Extensions.Disable(t.Context(), who.Principal, "tools.nap", "", ""); err != nil {
 			t.Fatal(err)
 		}
-		if e := <-done; !e.res.Failed || !strings.Contains(fmt.Sprintf("%+v", e), "its extension was switched off") {
+		if e := <-done; !e.res.Failed || !strings.Contains(fmt.Sprintf("%+v", e), "extension was switched off") {
 			t.Errorf("switched off elsewhere %v: the call ended with %+v, want that as the reason", elsewhere, e)
 		}
 	}

@@ -232,5 +232,5 @@ func unpack(root *os.Root, h *tar.Header, data io.Reader) error {
 		_, err = io.Copy(f, data)
 		return errors.Join(err, f.Close(), root.Chtimes(name, time.Time{}, h.ModTime))
 	}
-	return errors.New("it is neither a file, a folder nor a link")
+	return errors.New("neither a file, a folder nor a link")
 }

@@ -45,7 +45,7 @@ func Digest(files fs.FS) (string, error) {
 			return fmt.Errorf("%s is not a regular file; a package has no links", p)
 		}
 		if count++; count > MostFiles {
-			return fmt.Errorf("it has more than %d files", MostFiles)
+			return fmt.Errorf("more than %d files", MostFiles)
 		}
 		return add(h, files, p, &size)
 	})
@@ -74,7 +74,7 @@ func add(h io.Writer, files fs.FS, p string, size *int64) error {
 		return err
 	}
 	if *size += n; *size > MostBytes {
-		return errors.New("it has more than 64 MiB")
+		return errors.New("more than 64 MiB")
 	}
 	_, err = fmt.Fprintf(h, "%q %t %x\n", p, info.Mode()&0o111 != 0, sum.Sum(nil))
 	return err

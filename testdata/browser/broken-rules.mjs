@@ -22,11 +22,11 @@ await story(async ({ page }) => {
   await say(page, "/read_file notes.txt", 2);
   await page.getByTitle("the model that answers").getByText("lab/other").waitFor();
 
-  const banner = page.getByRole("alert").filter({ hasText: "Ken refuses all calls until this is fixed" });
+  const banner = page.getByRole("alert").filter({ hasText: "Ken denies all calls until this is fixed" });
   check((await banner.count()) === 0, "a fault is shown, and there is none");
   writeFileSync(file, good + "policy: {askAbovee: 5}\n");
   const refused = await say(page, "/read_file notes.txt", 3);
-  await refused.getByText(/There are no rules, so nothing is allowed: .*ken\.yaml:\d+: unknown key/).first().waitFor();
+  await refused.getByText(/No rules are loaded, so nothing is allowed: .*ken\.yaml:\d+: unknown key/).first().waitFor();
   await banner.getByText(/ken\.yaml:\d+: unknown key policy\.askAbovee/).waitFor();
   await accessible(page, "a fault");
   await fits(page, "a fault");

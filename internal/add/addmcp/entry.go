@@ -89,7 +89,7 @@ func readEntries(data []byte) ([]entry, error) {
 		Servers []json.RawMessage `json:"servers"`
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, fmt.Errorf("document is not JSON: %w", err)
 	}
 	if list.Servers == nil {
 		list.Servers = []json.RawMessage{data}
@@ -160,7 +160,7 @@ func (e *entry) usable() (*pack, *endpoint, error) {
 		others = append(others, fmt.Sprintf("an address of type %q", r.Type))
 	}
 	if others == nil {
-		return nil, nil, errors.New("it names neither packages nor remotes")
+		return nil, nil, errors.New("entry names neither packages nor remotes")
 	}
 	return nil, nil, fmt.Errorf("only npm packages that speak stdio, and remote servers, can be added; it has only %s", strings.Join(others, ", "))
 }

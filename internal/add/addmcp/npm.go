@@ -56,7 +56,7 @@ func (s *Server) npm(ctx context.Context, q Request, e *entry, pkg, version stri
 		return err
 	}
 	if missing = append(missing, unset...); len(missing) > 0 {
-		return &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("it needs values that you have to give: %s", strings.Join(missing, "; ")), Fix: "give arguments after --, and variables with --env NAME=VALUE"}
+		return &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("values are missing: %s", strings.Join(missing, "; ")), Fix: "give arguments after --, and variables with --env NAME=VALUE"}
 	}
 	m, err := s.install(ctx, pkg, version)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Server) install(ctx context.Context, pkg, version string) (*manifest, e
 	}
 	m := &manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("its package.json cannot be read: %w", err)
+		return nil, fmt.Errorf("package.json cannot be read: %w", err)
 	}
 	return m, nil
 }
@@ -208,7 +208,7 @@ func (s *Server) command(m *manifest) ([]string, error) {
 	if json.Unmarshal(m.Bin, &only) == nil {
 		byName[path.Base(m.Name)] = only
 	} else if m.Bin != nil && json.Unmarshal(m.Bin, &byName) != nil {
-		return nil, errors.New("its package.json names programs in a way that cannot be read")
+		return nil, errors.New("package.json names programs in an unreadable form")
 	}
 	names := slices.Sorted(maps.Keys(byName))
 	file := byName[path.Base(m.Name)]

@@ -167,9 +167,9 @@ func (s *Server) find(ctx context.Context, from string) (*entry, error) {
 	})
 	switch {
 	case wanted != "" && len(list) == 0:
-		return nil, &capability.Error{Kind: capability.NotFound, Err: fmt.Errorf("it has no server %s", from), Fix: "check the name, or name another registry with --registry"}
+		return nil, &capability.Error{Kind: capability.NotFound, Err: fmt.Errorf("registry has no server %s", from), Fix: "check the name, or name another registry with --registry"}
 	case len(list) > 1 && wanted == "":
-		return nil, &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("it has %d servers", len(list)), Fix: "name one: ken add NAME --registry " + from}
+		return nil, &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("registry has %d servers", len(list)), Fix: "name one: ken add NAME --registry " + from}
 	}
 	e := &list[len(list)-1]
 	if e.Status == "deleted" {
@@ -188,7 +188,7 @@ func readDocument(ctx context.Context, from string) (data []byte, shown string, 
 		data, err = os.ReadFile(shown)
 	}
 	if err == nil && len(data) > mostDocument {
-		err = fmt.Errorf("it has %d bytes, more than the %d that are read", len(data), mostDocument)
+		err = fmt.Errorf("document has %d bytes, more than the limit of %d", len(data), mostDocument)
 	}
 	return data, shown, err
 }
@@ -242,7 +242,7 @@ func (s *Server) entry(ctx context.Context, q Request, e *entry) error {
 		}
 	}
 	if missing = slices.DeleteFunc(missing, func(m string) bool { return m == "" }); len(missing) > 0 {
-		return &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("it needs values that the entry leaves open: %s", strings.Join(missing, "; ")), Fix: "write the definition into ken.yaml yourself, under mcp.servers." + s.Name}
+		return &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("entry leaves values open: %s", strings.Join(missing, "; ")), Fix: "write the definition into ken.yaml yourself, under mcp.servers." + s.Name}
 	}
 	s.Definition = Definition{URL: at.text, Headers: headers}
 	if r.Type == "sse" {
@@ -259,7 +259,7 @@ func (s *Server) address(q Request) error {
 	s.Definition.URL = q.From
 	u, err := url.Parse(q.From)
 	if err != nil {
-		return errors.New("it is not an address")
+		return errors.New("invalid address")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		s.From = u.Scheme + "://" + u.Host + u.Path

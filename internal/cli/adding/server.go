@@ -217,7 +217,7 @@ func (c *addCommand) try(ctx context.Context, a App, p *serverPlan) (*addmcp.Tri
 		if p.Definition.Profile == "confined" {
 			fix = "give it what it needs with --host HOST, --read PATH, --write PATH or --env NAME, or add --profile imported, with which it has your files and the network"
 		}
-		return nil, false, &capability.Error{Kind: capability.Unavailable, Op: "start MCP server", Target: p.Name, Err: fmt.Errorf("it was tried once and failed, so nothing was added: %s", t.Err), Fix: fix}
+		return nil, false, &capability.Error{Kind: capability.Unavailable, Op: "start MCP server", Target: p.Name, Err: fmt.Errorf("server was tried once and failed, so nothing was added: %s", t.Err), Fix: fix}
 	}
 	for _, tool := range t.Tools {
 		d := a.Standing(tool, nil)

@@ -199,7 +199,7 @@ func NewBook(capabilities []*capability.Capability) *Book {
 func orphan(c *capability.Capability, owner capability.ID) error {
 	return &capability.Error{
 		Kind: capability.Invalid, Op: "review", Target: string(c.ID),
-		Err: fmt.Errorf("its package %s has no manifest in the catalog", owner), Fix: "fix the package; ken doctor shows the problem",
+		Err: fmt.Errorf("package %s has no manifest in the catalog", owner), Fix: "fix the package; ken doctor shows the problem",
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Switches) Off(b *Book, c *capability.Capability) (why, mend string) {
 		if !needed {
 			return "", ""
 		}
-		return fmt.Sprintf("%s is disabled: its package %s has no manifest in the catalog", clean(string(c.ID)), orNone(clean(string(owner)))),
+		return fmt.Sprintf("%s is disabled: package %s has no manifest in the catalog", clean(string(c.ID)), orNone(clean(string(owner)))),
 			"fix the package and load the catalog again; ken doctor shows the problem"
 	}
 	state := s.State(m)

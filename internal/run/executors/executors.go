@@ -236,7 +236,7 @@ func (b builtinOnly) Facts(ctx context.Context, call capability.Call, c *capabil
 	if c.Trust != capability.TrustBuiltin {
 		return runner.Facts{}, &capability.Error{
 			Kind: capability.Denied, Op: "run", Target: string(call.Target), Rule: "run.runner",
-			Err: errors.New("this runner is only for tools that are part of Ken"), Fix: "give it a runner such as exec.git",
+			Err: errors.New("runner is only for tools that are part of Ken"), Fix: "give it a runner such as exec.git",
 		}
 	}
 	return b.Executor.Facts(ctx, call, c)

@@ -56,7 +56,7 @@ func (e *Enforcer) StopDisabled(ctx context.Context) {
 	if disabled == nil {
 		return
 	}
-	n := r.Stop(errors.New("its extension was switched off"), func(run Running) bool {
+	n := r.Stop(errors.New("extension was switched off"), func(run Running) bool {
 		known, ok := e.Lookup(run.Target)
 		return ok && disabled(known)
 	})

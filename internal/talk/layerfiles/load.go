@@ -188,7 +188,7 @@ func (l *loader) read(name string, most int64) ([]byte, bool) {
 		l.note(name, "it is not read: %v", err)
 		return nil, false
 	case int64(len(data)) > most:
-		l.note(name, "it is not read: it has more than %d bytes; shorten it", most)
+		l.note(name, "it is not read: more than %d bytes; shorten it", most)
 		return nil, false
 	}
 	return data, true

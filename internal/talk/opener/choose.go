@@ -125,7 +125,7 @@ func (o *Opener) Offers(ctx context.Context, name string, key secret.Value) ([]O
 		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: err}
 	}
 	if len(ids) == 0 {
-		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: errors.New("it answers, but lists no models"), Fix: "name one with `ken config set model " + name + "/NAME`"}
+		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: errors.New("server answers, but lists no models"), Fix: "name one with `ken config set model " + name + "/NAME`"}
 	}
 	return o.offered(now, p, ids), nil
 }
@@ -163,7 +163,7 @@ func (o *Opener) SetKey(ctx context.Context, name string, key secret.Value) ([]O
 		return nil, &capability.Error{Kind: capability.NotFound, Op: "store the key of", Target: name, Err: err}
 	}
 	if p.Key == "" {
-		return nil, &capability.Error{Kind: capability.Invalid, Op: "store the key of", Target: name, Err: errors.New("it needs no key"), Fix: "providers." + name + ".key names the secret of a provider that does"}
+		return nil, &capability.Error{Kind: capability.Invalid, Op: "store the key of", Target: name, Err: errors.New("provider needs no key"), Fix: "providers." + name + ".key names the secret of a provider that does"}
 	}
 	list, err := o.Offers(ctx, name, key)
 	if err != nil {

@@ -191,11 +191,11 @@ func (p *plan) check() error {
 	case a.Seconds < 0 || a.Seconds > 300:
 		return errors.New("argument seconds is not from 0 to 300")
 	case p.verb == verbWait && a.Text == "" && a.Element == "" && a.Seconds == 0:
-		return errors.New("it says nothing to wait for: give text, element or seconds")
+		return errors.New("argument missing: give text, element or seconds to wait for")
 	case p.verb == verbSelect && a.Value == "" && len(a.Values) == 0:
 		return errors.New("argument value is missing")
 	case p.verb == verbDownload && a.Element == "" && a.URL == "":
-		return errors.New("it says nothing to download: give url, or element for a link of the page")
+		return errors.New("argument missing: give url, or element for a link of the page")
 	}
 	if p.verb == verbUpload {
 		if a.File, err = executor.CleanPath(a.File); err != nil {

@@ -102,7 +102,7 @@ func (e *Executor) locate(op, name string, write bool) (place, error) {
 			p.shown = "."
 		}
 		if write && !s.write {
-			return place{}, denied(op, p.shown, "files.write", errors.New("this folder is read-only"), "write into a folder that is open for writing")
+			return place{}, denied(op, p.shown, "files.write", errors.New("folder is read-only"), "write into a folder that is open for writing")
 		}
 		return p, e.notOwn(op, p, write)
 	}
