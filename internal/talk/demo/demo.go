@@ -75,7 +75,7 @@ func scenes() []scene {
 		{
 			Request: Request{"Edit the file " + File + ": replace tea by coffee", "asks you first: writing needs approval"},
 			intent:  "CODE", tool: "apply_diff",
-			arguments: `{"path":"` + File + `","diff":"<<<<<<< SEARCH\ntea\n=======\ncoffee\n>>>>>>> REPLACE\n"}`,
+			arguments: `{"path":"` + File + `","diff":"--- ` + File + `\n+++ ` + File + `\n@@\n bread\n-tea\n+coffee\n"}`,
 			answer: func(result string, failed bool) string {
 				if failed {
 					return "The file is unchanged: " + firstLine(result)

@@ -23,9 +23,9 @@ const (
 )
 
 // Change returns what a call of Ken's own tools for files would change in the
-// workspace, as a unified diff, or "" if that cannot be shown: for other
-// capabilities, and for files that are too large, binary or outside the workspace.
-// It reads the file; nothing is changed. The exact arguments say the rest.
+// workspace: for write_to_file a unified diff, for apply_diff the diff in the call.
+// It returns "" if the change cannot be shown: for other capabilities, and for
+// files that are too large, binary or outside the workspace. It changes nothing.
 func Change(workspace string, call capability.Call) string {
 	var in struct{ Path, Content, Diff string }
 	if json.Unmarshal(call.Arguments, &in) != nil {
@@ -39,15 +39,9 @@ func Change(workspace string, call capability.Call) string {
 		}
 		return Diff(in.Path, old, in.Content, there)
 	case "tool:apply_diff":
-		blocks, ok := searchBlocks(in.Diff)
-		if !ok { // a unified diff shows itself
-			return in.Diff
-		}
-		old, there, ok := read(workspace, in.Path)
-		if now, fits := replaced(old, blocks); ok && there && fits {
-			return Diff(in.Path, old, now, true)
-		}
-		return plain(in.Path, blocks)
+		// As the model wrote it. The executor reads it, and a second reader that
+		// disagrees with it would show a change that is not the one that is made.
+		return in.Diff
 	}
 	return ""
 }
@@ -88,54 +82,6 @@ func read(workspace, path string) (content string, there, ok bool) {
 
 func text(s string) bool {
 	return len(s) <= mostFile && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
-}
-
-// A block is text to look for, and what takes its place.
-type block struct{ search, replace string }
-
-// searchBlocks reads the search/replace blocks of a diff. ok is false if it has
-// none.
-func searchBlocks(diff string) (list []block, ok bool) {
-	var b block
-	in := 0 // 1: in the search part, 2: in the replacement
-	for line := range strings.Lines(diff) {
-		switch mark := strings.TrimRight(line, "\r\n"); {
-		case in == 0 && strings.HasPrefix(mark, "<<<<<<< SEARCH"):
-			in, b = 1, block{}
-		case in == 1 && mark == "=======":
-			in = 2
-		case in == 2 && strings.HasPrefix(mark, ">>>>>>> REPLACE"):
-			in, list = 0, append(list, b)
-		case in == 1:
-			b.search += line
-		case in == 2:
-			b.replace += line
-		}
-	}
-	return list, len(list) > 0 && in == 0
-}
-
-// replaced applies blocks to a text. ok is false if one does not fit exactly once.
-func replaced(old string, blocks []block) (string, bool) {
-	for _, b := range blocks {
-		if b.search == "" || strings.Count(old, b.search) != 1 {
-			return "", false
-		}
-		old = strings.Replace(old, b.search, b.replace, 1)
-	}
-	return old, true
-}
-
-// plain shows blocks without the lines around them.
-func plain(path string, blocks []block) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "--- %s\n+++ %s\n", path, path)
-	for _, b := range blocks {
-		out.WriteString("@@\n")
-		mark(&out, "-", split(b.search))
-		mark(&out, "+", split(b.replace))
-	}
-	return out.String()
 }
 
 func mark(out *strings.Builder, sign string, lines []string) {
