@@ -16,7 +16,7 @@ import (
 )
 
 // readCommand reads a command of a turn. One after /later is added as a job, in
-// the session of the turn, unless somebody has a command of that name.
+// the session of the turn, unless the catalog has a command of that name.
 func readCommand(ctx context.Context, a *App, in event.Input) (event.Command, bool, error) {
 	if !a.Commands.For(commands.Caller{Principal: in.Principal}).IsLater(in.Text) {
 		return a.Commands.Read(ctx, in)

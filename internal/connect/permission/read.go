@@ -24,7 +24,7 @@ type Config struct {
 	Getenv  func(string) string
 
 	// Read returns a file as maps and lists, and the names in a table of it in their
-	// order; nil where there is no file.
+	// order. Both are nil if the file does not exist.
 	Read func(path string, toml bool) (doc map[string]any, names func(at []string) []string, err error)
 }
 

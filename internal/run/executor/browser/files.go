@@ -340,7 +340,7 @@ func (i *instance) pdf(ctx context.Context, _ *plan) (capability.Result, error) 
 	return r, err
 }
 
-// upload gives a file of the workspace to a field of the page.
+// upload puts a file of the workspace into a file field of the page.
 func (i *instance) upload(ctx context.Context, p *plan) (capability.Result, error) {
 	before := i.shown()
 	s, err := i.ask(ctx, "isFile", p.args.Element)
