@@ -63,7 +63,7 @@ plan() {
 	echo "fetched where it is not here yet: Go modules, and staticcheck $staticcheck_version into .cache"
 	want "$(CGO_ENABLED=1 go env CC)" "gcc libc6-dev" "the race detector; without it every test runs without -race"
 	case $layers in *" unit "* | *" script "* | *" release "*)
-		for tool in git curl jq sqlite3 zip unzip; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
+		for tool in git curl jq sqlite3 zip unzip python3; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
 	esac
 	case $layers in *" unit "* | *" browser "* | *" release "*)
 		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers, Ken's npm package" ;;

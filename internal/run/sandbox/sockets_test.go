@@ -18,7 +18,7 @@ func TestUnixSockets(t *testing.T) {
 	t.Parallel()
 	python, err := filepath.EvalSymlinks("/usr/bin/python3")
 	if err != nil {
-		t.Skip("cannot here: the program python3 is not installed")
+		t.Skip("there is no python3: install the package python3")
 	}
 	dir, err := os.MkdirTemp("", "sock") // a short name
 	if err != nil {
