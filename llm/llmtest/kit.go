@@ -14,7 +14,8 @@ import (
 // Test checks that a provider keeps the contract of [llm.Model] on a wire, with
 // subtests named after its clauses. open makes a model that speaks to baseURL,
 // with any key, several tries and short waits (some milliseconds) between them.
-// It is called for each clause, and the model it gives must send w as
+// If the server asks for a wait of up to a minute, the model waits that long.
+// open is called for each clause, and the model must send w as
 // [llm.Reasoning.Wire] with reasoning that is to come back.
 //
 // Test looks for goroutines that are left behind, so it must not run in

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -31,6 +32,9 @@ func (responses) outputs(in *incoming, r Reply) []fields {
 			"type": "function_call", "id": fmt.Sprintf("fc_%s_%d", in.id, i), "status": "completed",
 			"call_id": callID("call_", in, i, call), "name": call.Name, "arguments": string(call.Arguments),
 		}
+		if space := in.namespace(call.Name); space != "" {
+			item["namespace"] = space
+		}
 		if in.searches(call.Name) {
 			item = fields{
 				"type": "tool_search_call", "id": fmt.Sprintf("tsc_%s_%d", in.id, i), "status": "completed",
@@ -40,6 +44,41 @@ func (responses) outputs(in *incoming, r Reply) []fields {
 		list = append(list, item)
 	}
 	return list
+}
+
+// namespace returns the group of tools that a tool of this name is in; empty: none.
+// Only programs that are not Ken group their tools.
+func (in *incoming) namespace(name string) string {
+	if in.Unread == "" {
+		return ""
+	}
+	type tool struct{ Type, Name string }
+	type group struct {
+		tool
+		Tools []tool
+	}
+	var o struct {
+		Tools []group
+		Input json.RawMessage
+	}
+	if json.Unmarshal(in.Body, &o) != nil {
+		return "" // a field of another type than here: there are no groups
+	}
+	groups := o.Tools
+	var items []struct{ Tools []group }
+	if json.Unmarshal(o.Input, &items) == nil { // a text otherwise
+		for _, item := range items {
+			groups = append(groups, item.Tools...)
+		}
+	}
+	for _, g := range groups {
+		for _, t := range g.Tools {
+			if g.Type == "namespace" && t.Name == name {
+				return g.Name
+			}
+		}
+	}
+	return ""
 }
 
 // searches reports whether the script's call is one of the client's search: the

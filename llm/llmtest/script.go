@@ -98,6 +98,7 @@ type Seen struct {
 	CacheKey string // the name that the request gives to the vendor's cache
 	Choice   string // the wire's own words on which tools may be called; empty: none
 	Refused  string // why it was answered with an error of the client's
+	Unread   string // why a server of [ServeOthers] did not read all of it
 }
 
 // A Script says what to answer. It may be called from several goroutines, but

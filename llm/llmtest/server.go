@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ type Server struct {
 	script    Script
 	closing   chan struct{}
 	once      sync.Once
+	lenient   bool // answers requests with fields that it does not know
 
 	playing sync.Mutex // held while the script is asked
 
@@ -104,6 +106,17 @@ func Serve(t testing.TB, w Wire, s Script) *Server {
 			t.Errorf("scripted %s: %s", w, problem)
 		}
 	})
+	return server
+}
+
+// ServeOthers is [Serve] for programs that are not Ken. They use parts of a
+// vendor's API that this package does not read, so the script is asked about every
+// request with a body in JSON to the right path. [Seen.Unread] says what was not
+// read.
+func ServeOthers(t testing.TB, w Wire, s Script) *Server {
+	t.Helper()
+	server := Serve(t, w, s)
+	server.lenient = true
 	return server
 }
 
@@ -203,6 +216,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	in := &incoming{server: s, method: r.Method}
 	in.At, in.Path, in.Header, in.Body = time.Now(), r.URL.RequestURI(), r.Header.Clone(), bytes.Clone(body)
 	refusal := in.understand()
+	if s.lenient && refusal != nil && refusal.status == http.StatusBadRequest && json.Valid(body) {
+		in.Unread, refusal = refusal.message, nil
+		in.Stream = asksForStream(in.Path, body)
+	}
 
 	s.playing.Lock()
 	s.mu.Lock()
@@ -228,6 +245,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		reply = Reply{Fault: ServerError, Text: fmt.Sprintf("llmtest: request %d lacks %q", in.Number, missing)}
 	}
 	s.answer(w, r, in, reply)
+}
+
+// asksForStream reports whether a request that was not read wants events.
+func asksForStream(path string, body []byte) bool {
+	var o struct{ Stream bool }
+	return strings.Contains(path, "streamGenerateContent") || json.Unmarshal(body, &o) == nil && o.Stream
 }
 
 // understand reads the request; a refusal is what the vendor would answer.

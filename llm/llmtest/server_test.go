@@ -289,3 +289,20 @@ func BenchmarkServer(b *testing.B) {
 		})
 	}
 }
+
+// Programs that are not Ken send what this package does not read, such as groups of
+// tools. The script is asked all the same, and a call names the group of its tool.
+func TestServeOthers(t *testing.T) {
+	server := ServeOthers(t, Responses, Always(Reply{Calls: []llm.ToolCall{{Name: "look", Arguments: []byte("{}")}}}))
+	body := `{"model":"m","input":"Hello","stream":true,"client_metadata":{},"tools":[{"type":"namespace","name":"mcp__ken","tools":[{"type":"function","name":"look"}]}]}`
+	if res, text := post(t, Responses, server, body); res.StatusCode != http.StatusOK || !strings.Contains(text, `"namespace":"mcp__ken"`) {
+		t.Errorf("the answer is %d %s, want a call in the namespace", res.StatusCode, text)
+	}
+	if res, text := post(t, Responses, server, body[1:]); res.StatusCode != http.StatusBadRequest {
+		t.Errorf("a body that is not JSON is answered with %d %s, want 400", res.StatusCode, text)
+	}
+	seen := server.Requests()
+	if len(seen) != 2 || seen[0].Unread == "" || seen[0].Refused != "" || seen[1].Refused == "" {
+		t.Errorf("the requests were seen as %+v, want one that was not read and one that was refused", seen)
+	}
+}
