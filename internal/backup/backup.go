@@ -192,7 +192,7 @@ func Read(r io.Reader, into string, names []string) (About, error) {
 			_, err := io.Copy(io.Discard, packed{z}) // the checksum is at the very end
 			return about, err
 		}
-		folder, _, _ := strings.Cut(h.Name, "/")
+		folder, _, _ := strings.Cut(path.Clean(h.Name), "/") // home/../x is not of home
 		if !slices.Contains(names, folder) {
 			return about, fmt.Errorf("the backup has an entry %q, which is not of Ken", h.Name)
 		}

@@ -93,7 +93,8 @@ func TestReadStaysInside(t *testing.T) {
 		want    string
 	}{
 		"another folder": {[]*tar.Header{{Name: "etc/passwd", Typeflag: tar.TypeReg}}, "not of Ken"},
-		"upward":         {[]*tar.Header{{Name: "home/../../x", Typeflag: tar.TypeReg}}, "escapes"},
+		"upward":         {[]*tar.Header{{Name: "home/../../x", Typeflag: tar.TypeReg}}, "not of Ken"},
+		"beside":         {[]*tar.Header{{Name: "home/../etc/passwd", Typeflag: tar.TypeReg}}, "not of Ken"},
 		"absolute":       {[]*tar.Header{{Name: "/home/x", Typeflag: tar.TypeReg}}, "not of Ken"},
 		"through a link": {[]*tar.Header{{Name: "home/l", Linkname: filepath.Dir(outside), Typeflag: tar.TypeSymlink}, {Name: "home/l/outside", Typeflag: tar.TypeReg}}, "escapes"},
 		"onto a link":    {[]*tar.Header{{Name: "home/l", Linkname: outside, Typeflag: tar.TypeSymlink}, {Name: "home/l", Typeflag: tar.TypeReg}}, "l"},

@@ -13,14 +13,19 @@ const (
 	trimSpare = 8 << 20         // bytes that are worth returning
 
 	trimPages = 12 // checks between two calls of dropCodePages
+
+	trimQuiet = 1 << 20 // bytes allocated between two checks while nothing is done
+	trimUsed  = 4 << 20 // bytes allocated since memory was last returned, after which it is worth doing again
 )
 
 // Trim returns unused memory to the system until ctx is done. A program that waits
 // most of the time would keep it for long: reading a catalog needs more memory
-// than holding it.
+// than holding it, and what calls left behind is found only by a collection, which
+// nothing starts while nothing is done.
 func Trim(ctx context.Context) {
 	wait := time.NewTimer(trimFirst)
 	defer wait.Stop()
+	var u usage
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -28,12 +33,33 @@ func Trim(ctx context.Context) {
 		case <-wait.C:
 		}
 		var m runtime.MemStats
-		if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased > trimSpare {
+		runtime.ReadMemStats(&m)
+		free, rest := u.check(&m)
+		if free {
 			debug.FreeOSMemory()
 		}
-		if n%trimPages == 0 {
+		if rest || n%trimPages == 0 {
 			dropCodePages()
 		}
 		wait.Reset(trimEvery)
 	}
+}
+
+// A usage is what the program had allocated in all, at two earlier times.
+type usage struct {
+	seen  uint64 // at the last check
+	freed uint64 // when memory was last returned
+}
+
+// check reports whether memory is to be returned, and whether the program has just
+// come to rest.
+func (u *usage) check(m *runtime.MemStats) (free, rest bool) {
+	quiet := m.TotalAlloc-u.seen < trimQuiet
+	rest = quiet && m.TotalAlloc-u.freed > trimUsed
+	free = rest || m.HeapIdle-m.HeapReleased > trimSpare
+	u.seen = m.TotalAlloc
+	if rest {
+		u.freed = m.TotalAlloc
+	}
+	return free, rest
 }

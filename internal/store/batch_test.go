@@ -45,8 +45,8 @@ func TestDecide(t *testing.T) {
 						known[key] = v
 					}
 				}
-				g.decide(head, maps.Clone(known))
-				g.decide(head, known) // the transaction was made again
+				g.decide(head, maps.Clone(known), nil)
+				g.decide(head, known, nil) // the transaction was made again
 				for _, w := range g.writes {
 					store[w.key], versions[w.key] = fmt.Sprintf("%s@%d", w.value, w.version), w.version
 					if w.drop {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The kinds of failure, for errors.Is. The text around them names the store,
@@ -30,6 +31,9 @@ var (
 	ErrDamaged = errors.New("the store is damaged")
 	// ErrNewer: a newer version of Ken has changed the store's tables.
 	ErrNewer = errors.New("the store was written by a newer version of Ken")
+	// ErrRestored: the store is older than this process has seen it: it was put back to
+	// an earlier state. Nothing was written.
+	ErrRestored = errors.New("the store was put back to an earlier state")
 	// ErrLagged ends a Watch that fell so far behind that deletions it has not
 	// seen were swept away. Watch again from the start.
 	ErrLagged = errors.New("the watch fell too far behind")
@@ -38,13 +42,15 @@ var (
 // A Conflict is a precondition that did not hold; nothing of its batch was
 // written. It is found with errors.As, and is [ErrConflict].
 type Conflict struct {
-	Key  string
-	Want int64 // the version asked for; 0: absent
-	Have int64 // the version there is; 0: absent
+	Key  string // or the prefix of [Batch.AtMost], which ends in a slash
+	Want int64  // the version asked for; 0: absent. With a prefix: how many keys may be there
+	Have int64  // the version there is; 0: absent. With a prefix: how many keys are there
 }
 
 func (c *Conflict) Error() string {
 	switch {
+	case strings.HasSuffix(c.Key, "/"):
+		return fmt.Sprintf("%d keys begin with %s, at most %d were expected; read them and decide again", c.Have, c.Key, c.Want)
 	case c.Want == 0:
 		return fmt.Sprintf("the key %s is already there, at version %d; read it and decide again", c.Key, c.Have)
 	case c.Have == 0:
@@ -66,7 +72,7 @@ func cause(kind, err error, mend string) error {
 
 // hasKind says that an error was already given its kind.
 func hasKind(err error) bool {
-	for _, kind := range []error{ErrClosed, ErrBusy, ErrFull, ErrReadOnly, ErrUnavailable, ErrUncertain, ErrDamaged, ErrNewer} {
+	for _, kind := range []error{ErrClosed, ErrBusy, ErrFull, ErrReadOnly, ErrUnavailable, ErrUncertain, ErrDamaged, ErrNewer, ErrRestored} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,9 +21,24 @@ import (
 type postgres struct {
 	pool    *pgxpool.Pool
 	place   place
+	name    string        // of this store among all that write there
 	known   int           // schema
 	wait    time.Duration // for an answer
 	sweeper sweeper
+	receipt receipt      // of the last commit in one trip
+	top     atomic.Int64 // the newest version that was seen
+	mail    atomic.Bool  // its table is there
+	made    atomic.Int64 // how many connections were
+}
+
+// saw notes how far the store has come.
+func (s *postgres) saw(head int64) {
+	for {
+		top := s.top.Load()
+		if head <= top || s.top.CompareAndSwap(top, head) {
+			return
+		}
+	}
 }
 
 const (
@@ -47,11 +65,18 @@ func openPostgres(ctx context.Context, p place, steps []string) (*postgres, erro
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = postgresWait
 	}
+	// The driver asks the server whether a connection works that was idle for a second.
+	cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return !silent(p.Conn.PgConn().Conn()) }
+	s := &postgres{place: p, name: rand.Text(), known: len(steps), wait: 3 * postgresWait, sweeper: sweeper{keep: keepGone}, receipt: newReceipt()}
+	cfg.AfterConnect = func(context.Context, *pgx.Conn) error {
+		s.made.Add(1)
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, postgresError(err)
 	}
-	s := &postgres{pool: pool, place: p, known: len(steps), wait: 3 * postgresWait, sweeper: sweeper{keep: keepGone}}
+	s.pool = pool
 	if err := s.migrate(ctx, steps); err != nil {
 		pool.Close()
 		return nil, postgresError(err)
@@ -68,37 +93,19 @@ func (s *postgres) migrate(ctx context.Context, steps []string) error {
 			return err
 		}
 		if there { // most often there is nothing to do, which takes no right to write
-			var have int
-			if err := tx.QueryRow(ctx, "SELECT version FROM ken_schema").Scan(&have); err != nil {
+			var have, least int
+			if err := tx.QueryRow(ctx, schemaNow).Scan(&have, &least); err != nil {
 				return err
 			}
-			if err := newer(have, len(steps)); err != nil || have == len(steps) {
+			if err := newer(have, least, len(steps)); err != nil || have >= len(steps) {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('ken store ' || current_schema(), 0))"); err != nil {
+		have, err := lockSchema(ctx, tx)
+		if err != nil || have >= len(steps) { // another process was faster
 			return err
 		}
-		if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS ken_schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL)"); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "INSERT INTO ken_schema VALUES (true, 0) ON CONFLICT DO NOTHING"); err != nil {
-			return err
-		}
-		var have int
-		if err := tx.QueryRow(ctx, "SELECT version FROM ken_schema FOR UPDATE").Scan(&have); err != nil {
-			return err
-		}
-		if err := newer(have, len(steps)); err != nil || have == len(steps) {
-			return err
-		}
-		for i, step := range steps[have:] {
-			if _, err := tx.Exec(ctx, step); err != nil {
-				return fmt.Errorf("change the tables to schema %d: %w", have+i+1, err)
-			}
-		}
-		_, err := tx.Exec(ctx, "UPDATE ken_schema SET version = $1", len(steps))
-		return err
+		return takeSteps(ctx, tx, have, steps)
 	})
 }
 
@@ -125,6 +132,30 @@ func (s *postgres) get(ctx context.Context, key string) (Item, bool, error) {
 	return item, err == nil, s.fail(err)
 }
 
+func (s *postgres) getAll(ctx context.Context, keys []string) (map[string]Item, error) {
+	out := map[string]Item{}
+	err := s.retried(ctx, func() error {
+		clear(out)
+		rows, err := s.pool.Query(ctx, "SELECT key, version, ends, value FROM ken_item WHERE key = ANY ($1) AND value IS NOT NULL AND (ends IS NULL OR ends > "+soon+")", keys)
+		if err != nil {
+			return err
+		}
+		items, err := pgx.CollectRows(rows, readItem)
+		for _, item := range items {
+			out[item.Key] = item
+		}
+		return err
+	})
+	return out, s.fail(err)
+}
+
+func readItem(row pgx.CollectableRow) (item Item, err error) {
+	var ends sql.NullInt64
+	err = row.Scan(&item.Key, &item.Version, &ends, &item.Value)
+	item.Expires = expiry(ends)
+	return item, err
+}
+
 // page has the server keep back what is beyond pageBytes: the driver would
 // read it all.
 func (s *postgres) page(ctx context.Context, from, before string, limit int) (items []Item, err error) {
@@ -136,12 +167,7 @@ func (s *postgres) page(ctx context.Context, from, before string, limit int) (it
 		if err != nil {
 			return err
 		}
-		items, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (item Item, err error) {
-			var ends sql.NullInt64
-			err = row.Scan(&item.Key, &item.Version, &ends, &item.Value)
-			item.Expires = expiry(ends)
-			return item, err
-		})
+		items, err = pgx.CollectRows(rows, readItem)
 		return err
 	})
 	return items, s.fail(err)
@@ -203,26 +229,39 @@ func (s *postgres) changes(ctx context.Context, after mark, prefix string, limit
 		value = nil // the next row's is its own
 		return nil
 	})
+	s.saw(n.head)
 	return n, s.fail(err)
 }
 
-// listen has a connection of its own. Whenever that is new, or silent for a
-// while, there may be a change that was not reported.
-func (s *postgres) listen(ctx context.Context, wake func()) {
-	for wait := 100 * time.Millisecond; ctx.Err() == nil; {
+// listen has a connection of its own.
+func (s *postgres) listen(ctx context.Context, wake func([]string)) {
+	for wait := listenAgain; ctx.Err() == nil; {
 		if heard := s.hear(ctx, wake); heard {
-			wait = 100 * time.Millisecond
+			wait = listenAgain
 		}
 		select {
 		case <-time.After(wait):
-			wait = min(2*wait, 5*time.Second)
+			wait = min(2*wait, longestAway)
 		case <-ctx.Done():
 		}
 	}
 }
 
-// hear listens until the connection breaks, and reports whether there was one.
-func (s *postgres) hear(ctx context.Context, wake func()) bool {
+const (
+	// listenAgain is how long after a lost connection another one is tried, and
+	// longestAway how long at most, when none could be had.
+	listenAgain = 100 * time.Millisecond
+	longestAway = time.Second
+
+	// askAnyway is how often those who watch look whether something changed of which
+	// no notice came.
+	askAnyway = 5 * time.Second
+)
+
+// hear listens until the connection breaks, and reports whether there was one. When
+// the connection is new, and every askAnyway, there may be a change that was not
+// reported.
+func (s *postgres) hear(ctx context.Context, wake func([]string)) bool {
 	cfg := s.pool.Config().ConnConfig
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -236,13 +275,21 @@ func (s *postgres) hear(ctx context.Context, wake func()) bool {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return false
 	}
-	for {
-		wake()
-		quiet, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := conn.WaitForNotification(quiet)
+	for asked := (time.Time{}); ; {
+		if time.Since(asked) >= askAnyway {
+			asked = time.Now()
+			wake(nil)
+		}
+		quiet, cancel := context.WithDeadline(ctx, asked.Add(askAnyway))
+		n, err := conn.WaitForNotification(quiet)
 		cancel()
 		if err != nil && (ctx.Err() != nil || !pgconn.Timeout(err) || conn.IsClosed()) {
 			return true
+		}
+		if err == nil {
+			if by, keys, _ := strings.Cut(n.Payload, " "); by != s.name { // our own writes rang already
+				wake(strings.Fields(keys))
+			}
 		}
 	}
 }
@@ -288,7 +335,7 @@ func serverError(e *pgconn.PgError) error {
 	case "25006": // a standby, or default_transaction_read_only
 		return cause(ErrReadOnly, e, "use the primary server, or a user that may write")
 	case "42501":
-		return cause(ErrReadOnly, e, "grant the user the tables ken_item, ken_head and ken_schema, and CREATE on their schema the first time")
+		return cause(ErrReadOnly, e, "grant the user the tables ken_item, ken_head, ken_schema and ken_mail, and CREATE on their schema the first time")
 	case "53100":
 		return cause(ErrFull, e, "make room on the server's disk, then try again")
 	case "XX001", "XX002", "42P01", "42703": // corrupted; a table or column is gone

@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A queue lets the batches that wait while one transaction is written share
 // the next one.
 type queue struct {
 	commit  func(context.Context, *group) error
-	written func()
+	written func(*group)
 
 	requests chan *request
 	ctx      context.Context // ends when the queue closes
@@ -39,7 +40,7 @@ const (
 	groupBytes    = 4 << 20 // a batch that is larger goes alone or comes last
 )
 
-func newQueue(commit func(context.Context, *group) error, written func()) *queue {
+func newQueue(commit func(context.Context, *group) error, written func(*group)) *queue {
 	q := &queue{commit: commit, written: written, requests: make(chan *request)}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	q.done.Go(q.run)
@@ -63,10 +64,19 @@ func (q *queue) do(ctx context.Context, b *Batch) (int64, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, withdrawn) {
-			return 0, ctx.Err()
+		for look := time.NewTicker(10 * time.Millisecond); ; { // a group that could not be written lets go of it
+			if r.state.CompareAndSwap(waiting, withdrawn) {
+				look.Stop()
+				return 0, ctx.Err()
+			}
+			select {
+			case <-look.C:
+				continue
+			case <-r.done:
+			}
+			look.Stop()
+			break
 		}
-		<-r.done
 	}
 	return r.version, r.err
 }
@@ -109,7 +119,7 @@ func (q *queue) write(g *group) {
 		close(r.done)
 	}
 	if err == nil && len(g.writes) > 0 {
-		q.written()
+		q.written(g)
 	}
 }
 

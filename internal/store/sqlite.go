@@ -203,6 +203,20 @@ func expiry(ends sql.NullInt64) time.Time {
 	return time.UnixMicro(ends.Int64)
 }
 
+func (s *sqlite) getAll(ctx context.Context, keys []string) (map[string]Item, error) {
+	out := map[string]Item{}
+	for _, key := range keys {
+		item, there, err := s.get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			out[key] = item
+		}
+	}
+	return out, nil
+}
+
 func (s *sqlite) page(ctx context.Context, from, before string, limit int) ([]Item, error) {
 	rows, err := s.readers.QueryContext(ctx, `SELECT key, version, ends, value FROM ken_item
 		WHERE key >= ?1 AND key < ?2 AND value IS NOT NULL AND (ends IS NULL OR ends > ?3) ORDER BY key LIMIT ?4`, from, before, time.Now().UnixMicro(), limit)
@@ -274,7 +288,7 @@ func (n *news) add(item Item, deleted bool, now time.Time) {
 // them. It asks for the store's version only if the log has changed, or changed so
 // recently that another write may have left the same time. A file of another
 // system may keep no such time, so it also asks now and then.
-func (s *sqlite) listen(ctx context.Context, wake func()) {
+func (s *sqlite) listen(ctx context.Context, wake func([]string)) {
 	tick := time.NewTicker(sqlitePoll)
 	defer tick.Stop()
 	var seen logState
@@ -287,7 +301,7 @@ func (s *sqlite) listen(ctx context.Context, wake func()) {
 			}
 			if head, err := s.head(ctx); err != nil || head != last {
 				last = head
-				wake() // after an error too: watchers get it
+				wake(nil) // after an error too: watchers get it
 			}
 		}
 		select {

@@ -18,11 +18,11 @@ type sqliteWriter struct {
 	known int
 	wait  time.Duration // for the lock
 
-	head, load, put, move *sql.Stmt
-	begin, end            *sql.Stmt // nil while the tables are made
-	sweeper               sweeper
-	held                  time.Duration // the lock, since others last could take it
-	released              time.Time
+	head, load, count, put, remove, move *sql.Stmt
+	begin, end                           *sql.Stmt // nil while the tables are made
+	sweeper                              sweeper
+	held                                 time.Duration // the lock, since others last could take it
+	released                             time.Time
 }
 
 func newSQLiteWriter(ctx context.Context, db *sql.DB, steps []string) (*sqliteWriter, error) {
@@ -52,8 +52,10 @@ func (w *sqliteWriter) prepare(ctx context.Context) (err error) {
 		{&w.end, endText},
 		{&w.head, "SELECT version, (SELECT user_version FROM pragma_user_version) FROM ken_head"},
 		{&w.load, "SELECT version FROM ken_item WHERE key = ?1 AND value IS NOT NULL AND (ends IS NULL OR ends > ?2)"},
+		{&w.count, "SELECT count(*) FROM ken_item WHERE key >= ?1 AND key < ?2 AND value IS NOT NULL AND (ends IS NULL OR ends > ?3)"},
 		{&w.put, `INSERT INTO ken_item (key, version, ends, value) VALUES (?1, ?2, ?3, ?4)
 			ON CONFLICT (key) DO UPDATE SET version = excluded.version, ends = excluded.ends, value = excluded.value`},
+		{&w.remove, "DELETE FROM ken_item WHERE key = ?1"},
 		{&w.move, "UPDATE ken_head SET version = ?1"},
 	} {
 		if *p.stmt, err = w.conn.PrepareContext(ctx, p.text); err != nil {
@@ -67,7 +69,7 @@ func (w *sqliteWriter) prepare(ctx context.Context) (err error) {
 // beside the file, while one is left.
 func (w *sqliteWriter) close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{w.begin, w.end, w.head, w.load, w.put, w.move} {
+	for _, stmt := range []*sql.Stmt{w.begin, w.end, w.head, w.load, w.count, w.put, w.remove, w.move} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -105,7 +107,7 @@ func (w *sqliteWriter) migrate(ctx context.Context, steps []string) error {
 		if id != sqliteID && (id != 0 || have != 0 || tables != 0) {
 			return cause(ErrDamaged, errors.New("the file is another program's database"), "name another file")
 		}
-		if err := newer(have, len(steps)); err != nil || have == len(steps) {
+		if err := newer(have, have, len(steps)); err != nil || have == len(steps) {
 			return err
 		}
 		for i, step := range steps[have:] {
@@ -180,7 +182,7 @@ func (w *sqliteWriter) write(ctx context.Context, g *group) error {
 	if err := w.head.QueryRowContext(ctx).Scan(&head, &schema); err != nil {
 		return err
 	}
-	if err := newer(schema, w.known); err != nil {
+	if err := newer(schema, schema, w.known); err != nil {
 		return err
 	}
 	now := start.UnixMicro()
@@ -194,11 +196,25 @@ func (w *sqliteWriter) write(ctx context.Context, g *group) error {
 			return err
 		}
 	}
-	g.decide(head, have)
+	counts := map[string]int{}
+	for _, prefix := range g.caps() {
+		var n int
+		if err := w.count.QueryRowContext(ctx, prefix, past(prefix), now).Scan(&n); err != nil {
+			return err
+		}
+		counts[prefix] = n
+	}
+	g.decide(head, have, counts)
 	if len(g.writes) == 0 {
 		return errNothing
 	}
 	for _, x := range g.writes {
+		if x.quiet {
+			if _, err := w.remove.ExecContext(ctx, x.key); err != nil {
+				return err
+			}
+			continue
+		}
 		ends, value := x.stored(now)
 		if _, err := w.put.ExecContext(ctx, x.key, x.version, ends, value); err != nil {
 			return err

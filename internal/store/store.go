@@ -57,6 +57,8 @@ type Item struct {
 // was checked. Its errors have a kind.
 type database interface {
 	get(ctx context.Context, key string) (Item, bool, error)
+	getAll(ctx context.Context, keys []string) (map[string]Item, error)
+	read(ctx context.Context, q Query) (map[string]Item, error)
 	// page returns the items from a key on and before another, in order: at most
 	// limit, and none after those that together reach pageBytes.
 	page(ctx context.Context, from, before string, limit int) ([]Item, error)
@@ -68,9 +70,10 @@ type database interface {
 	head(ctx context.Context) (int64, error)
 	// changes is like page, in order of versions after a place.
 	changes(ctx context.Context, after mark, prefix string, limit int) (news, error)
-	// listen calls wake when another process may have written, until ctx ends.
-	// It may call too often and must not call too rarely.
-	listen(ctx context.Context, wake func())
+	// listen calls wake when another process may have written, until ctx ends,
+	// with the keys as [bell.ring] wants them. It may call too often and must not
+	// call too rarely.
+	listen(ctx context.Context, wake func(keys []string))
 	// writable says why a write would be refused, as far as that can be told
 	// without one.
 	writable(ctx context.Context) error
@@ -90,7 +93,7 @@ const (
 //   - a path, sqlite:PATH or sqlite:///PATH: an SQLite file, which is made,
 //     readable by its owner only; a path that is not absolute lies below dir;
 //   - postgres://USER:PASSWORD@HOST/DATABASE: PostgreSQL 15 or newer. The
-//     tables are ken_item, ken_head and ken_schema in the first schema of the
+//     tables are ken_item, ken_head, ken_schema and ken_mail in the first schema of the
 //     search path, which ?search_path=NAME sets.
 //
 // SQLite's files must be on a disk of this machine, not on a network share, and
@@ -118,7 +121,7 @@ func open(ctx context.Context, p place, plans plan) (*Store, error) {
 	}
 	s := &Store{place: p.shown, db: db, closed: make(chan struct{})}
 	s.bell = newBell(db.listen)
-	s.queue = newQueue(s.trust.noting(db.commit), s.bell.ring)
+	s.queue = newQueue(s.trust.noting(db.commit), func(g *group) { s.bell.ring(g.written()) })
 	return s, nil
 }
 
@@ -164,6 +167,25 @@ func (s *Store) Get(ctx context.Context, key string) (Item, bool, error) {
 		return Item{}, false, s.fail("read "+key+" from", err)
 	}
 	return item, ok, nil
+}
+
+// GetAll reads several keys, at one moment where the store is PostgreSQL. Those that are
+// not there, or have expired, are left out.
+func (s *Store) GetAll(ctx context.Context, keys ...string) (map[string]Item, error) {
+	err := s.ready(ctx)
+	for _, key := range keys {
+		if err == nil {
+			err = checkKey(key)
+		}
+	}
+	var items map[string]Item
+	if err == nil && len(keys) > 0 {
+		items, err = s.db.getAll(ctx, keys)
+	}
+	if err != nil {
+		return nil, s.fail("read keys from", err)
+	}
+	return items, nil
 }
 
 // A Range narrows a [Store.Scan]. The zero Range is all of it.

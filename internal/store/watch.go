@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -76,7 +78,7 @@ func (s *Store) watch(ctx context.Context, prefix string, after int64, yield fun
 	at := mark{version: after, key: "\x7f"} // all of that version was seen
 	first := int64(-1)                      // the head when a watch from the start began: what was gone by then is not told
 	for {
-		rung := s.bell.rung() // before reading, so that what comes meanwhile rings
+		rung := s.bell.rung(prefix) // before reading, so that what comes meanwhile rings
 		for {
 			if err := s.ready(ctx); err != nil {
 				return err
@@ -121,7 +123,7 @@ func (s *Store) watch(ctx context.Context, prefix string, after int64, yield fun
 
 // news asks again while the database is away.
 func (s *Store) news(ctx context.Context, after mark, prefix string) (news, error) {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, longestAway) {
 		n, err := s.db.changes(ctx, after, prefix, pageItems)
 		if err == nil || !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBusy) {
 			return n, err
@@ -136,35 +138,50 @@ func (s *Store) news(ctx context.Context, after mark, prefix string) (news, erro
 	}
 }
 
-// A bell tells those who watch that there may be something new. It listens for
-// other processes while anybody attends.
+// A bell tells those who watch that there may be something new for them. It listens
+// for other processes while anybody attends.
 type bell struct {
-	listen func(context.Context, func())
+	listen func(context.Context, func(keys []string))
 
 	mu        sync.Mutex
-	next      chan struct{} // closed at the next ring
+	waiting   map[string]chan struct{} // by prefix; each is closed at the next ring for it
 	attending int
 	closed    bool
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 }
 
-func newBell(listen func(context.Context, func())) *bell {
-	return &bell{listen: listen, next: make(chan struct{})}
+func newBell(listen func(context.Context, func([]string))) *bell {
+	return &bell{listen: listen, waiting: map[string]chan struct{}{}}
 }
 
-func (b *bell) ring() {
+// ring wakes those whose prefix one of the keys may have. A key that ends in a slash
+// stands for all keys that begin with it. No keys at all wake everybody.
+func (b *bell) ring(keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.next)
-	b.next = make(chan struct{})
+	for prefix, waiting := range b.waiting {
+		if len(keys) == 0 || slices.ContainsFunc(keys, func(key string) bool { return concerns(key, prefix) }) {
+			close(waiting)
+			delete(b.waiting, prefix)
+		}
+	}
 }
 
-// rung returns a channel that closes at the first ring from now on.
-func (b *bell) rung() <-chan struct{} {
+func concerns(key, prefix string) bool {
+	return strings.HasPrefix(key, prefix) || strings.HasSuffix(key, "/") && strings.HasPrefix(prefix, key)
+}
+
+// rung returns a channel that closes at the first ring for a prefix from now on.
+func (b *bell) rung(prefix string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.next
+	next := b.waiting[prefix]
+	if next == nil {
+		next = make(chan struct{})
+		b.waiting[prefix] = next
+	}
+	return next
 }
 
 func (b *bell) attend() (leave func()) {
@@ -196,4 +213,20 @@ func (b *bell) close() {
 	}
 	b.mu.Unlock()
 	b.done.Wait()
+}
+
+// Since returns the version of the newest batch, and the changes after a version of
+// keys that begin with prefix: at most 128, all at one moment.
+func (s *Store) Since(ctx context.Context, prefix string, after int64) (head int64, changes []Change, err error) {
+	if err = s.ready(ctx); err == nil {
+		err = checkPrefix(prefix)
+	}
+	var n news
+	if err == nil {
+		n, err = s.db.changes(ctx, mark{version: after, key: "\x7f"}, prefix, pageItems)
+	}
+	if err != nil {
+		return 0, nil, s.fail("read changes of "+prefix+" in", err)
+	}
+	return n.head, n.changes, nil
 }

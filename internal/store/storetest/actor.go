@@ -24,7 +24,7 @@ type actor interface {
 
 // A step is one part of a batch, as it goes between processes.
 type step struct {
-	Do      string // put, delete, absent, at
+	Do      string // put, delete, absent, at, most
 	Key     string
 	Value   []byte
 	TTL     time.Duration
@@ -43,6 +43,9 @@ func absent(key string) step { return step{Do: "absent", Key: key} }
 
 func at(key string, version int64) step { return step{Do: "at", Key: key, Version: version} }
 
+// most allows so many keys that begin with a prefix.
+func most(prefix string, n int64) step { return step{Do: "most", Key: prefix, Version: n} }
+
 func batch(steps []step) *store.Batch {
 	var b store.Batch
 	for _, s := range steps {
@@ -59,6 +62,8 @@ func batch(steps []step) *store.Batch {
 			b.Absent(s.Key)
 		case "at":
 			b.At(s.Key, s.Version)
+		case "most":
+			b.AtMost(s.Key, int(s.Version))
 		}
 	}
 	return &b

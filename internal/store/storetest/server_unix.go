@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -110,25 +111,32 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 // server that it starts keeps its output.
 func (s *Server) do(name string, args ...string) {
 	s.t.Helper()
-	log := filepath.Join(s.dir, "log")
-	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err := s.try(name, args...); err != nil {
+		said, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		s.t.Fatalf("%s: %v\n%s", name, err, said)
+	}
+}
+
+func (s *Server) try(name string, args ...string) error {
+	f, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	defer f.Close()
 	cmd := s.command(name, args...)
 	cmd.Stdout, cmd.Stderr = f, f
-	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(log)
-		s.t.Fatalf("%s: %v\n%s", name, err, said)
-	}
+	return cmd.Run()
 }
 
 // Start starts a server that is down. What it has not committed reaches its
 // log's file late, so that a crash loses it.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.do("pg_ctl", "-w", "-o", "-c listen_addresses= -c unix_socket_directories="+s.dir+" -c fsync=off -c wal_writer_delay=10s", "start")
+	s.do("pg_ctl", s.starting()...)
+}
+
+func (s *Server) starting() []string {
+	return []string{"-w", "-t", "120", "-o", "-c listen_addresses= -c unix_socket_directories=" + s.dir + " -c fsync=off -c wal_writer_delay=10s -c max_connections=300", "start"}
 }
 
 // Stop shuts the server down: its sessions end where they are, and nothing that
@@ -173,6 +181,94 @@ func (s *Server) Crash() {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// Kill kills the server and all its sessions with SIGKILL, as if the machine lost its
+// power, and starts the server again.
+func (s *Server) Kill() {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "data", "postmaster.pid"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+	// Its sessions notice that the first process is gone, and end. Before that no other
+	// server may start there.
+	for end := time.Now().Add(patience); s.try("pg_ctl", s.starting()...) != nil; {
+		if time.Now().After(end) {
+			s.t.Fatal("the server does not start after it was killed")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Do runs statements on the server, in a session of its own.
+func (s *Server) Do(statements ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.Address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			s.t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// Own makes the user that the server runs as the owner of a folder.
+func (s *Server) Own(dir string) {
+	s.t.Helper()
+	if s.as == nil {
+		return
+	}
+	if err := os.Chown(dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Dump copies the database to a file with pg_dump.
+func (s *Server) Dump(file string) {
+	s.t.Helper()
+	if out, err := exec.Command(filepath.Join(s.bin, "pg_dump"), "--clean", "--if-exists", "-f", file, s.Address).CombinedOutput(); err != nil {
+		s.t.Fatalf("pg_dump: %v\n%s", err, out)
+	}
+}
+
+// Restore makes the database what it was when a file was written by Dump. Sessions may
+// be open: they wait, and then see the old state.
+func (s *Server) Restore(file string) {
+	s.t.Helper()
+	if out, err := exec.Command(filepath.Join(s.bin, "psql"), "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", file, s.Address).CombinedOutput(); err != nil {
+		s.t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
+// Standby starts a second server that follows this one and takes no writes.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	dir, err := os.MkdirTemp("", "kenpg")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { os.RemoveAll(dir) })
+	s.Own(dir)
+	two := &Server{t: s.t, dir: dir, bin: s.bin, as: s.as}
+	two.Address = (&url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String()
+	two.do("pg_basebackup", "--no-sync", "-c", "fast", "-R", "-d", s.Address)
+	two.Start()
+	s.t.Cleanup(func() { _ = two.command("pg_ctl", "-m", "immediate", "-w", "stop").Run() }) // it may be down
+	return two
 }
 
 // SQL runs a statement on the server, in a session of its own, and returns the

@@ -40,7 +40,7 @@ func Run(t *testing.T, fresh func(testing.TB) (address string)) {
 				name string
 				test func(t *testing.T, a, b actor)
 			}{
-				{"values", values}, {"conditions", conditions}, {"expiry", expiry}, {"scan", scan}, {"pages", pages},
+				{"values", values}, {"conditions", conditions}, {"atMost", atMost}, {"reading", reading}, {"expiry", expiry}, {"scan", scan}, {"pages", pages},
 				{"watch", watch}, {"resume", resume}, {"claim", claim}, {"count", count}, {"transfer", transfer}, {"model", model},
 			} {
 				t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,1 @@
+ALTER TABLE ken_schema DROP COLUMN least;
