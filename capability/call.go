@@ -46,7 +46,9 @@ type Call struct {
 	// Code is the digest of the files whose bytes decide what the call does: the
 	// program that it starts and the scripts that it names. The runner sets it
 	// before the call is decided on, whatever it was; an executor refuses to run
-	// anything else. Empty: the call starts no program.
+	// anything else. A call whose effect depends on something else too, such as
+	// the page that is open in a browser, has a digest of that here. Empty: the
+	// call depends on its arguments alone.
 	Code string `json:"code,omitempty"`
 
 	// Surface says where the call came in ("chat", "run", "mcp", …), and Key is
@@ -120,6 +122,7 @@ type Caller string
 const (
 	ByModel  Caller = ""       // a model's tool call
 	ByPerson Caller = "person" // a slash command, a click, "ken run"
+	ByApp    Caller = "app"    // a page of an MCP server (MCP Apps); rules about models apply to it
 )
 
 // Digest identifies what will happen: equal digests mean the same target,

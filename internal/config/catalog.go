@@ -63,7 +63,7 @@ func catalogSettings() []setting[Config] {
 			func(c *Config) *Starter { return &c.Catalog.Starter }, word(StarterOff, StarterAuto, StarterOn)),
 		entry("catalog.sources", "More sources, each with one of path, url and database, as in [{name: team, path: ~/team}].",
 			func(c *Config) *[]Source { return &c.Catalog.Sources }, sources()),
-		entry("catalog.watch", "Read files again when they change.",
+		entry("catalog.watch", "Read files again when they change, without a restart.",
 			func(c *Config) *bool { return &c.Catalog.Watch }, boolean()),
 		entry("catalog.debounce", "How long a changed file must stay unchanged before it is read.",
 			func(c *Config) *time.Duration { return &c.Catalog.Debounce }, duration(time.Millisecond, time.Minute, noLess)),
@@ -71,11 +71,11 @@ func catalogSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.Catalog.Poll }, duration(100*time.Millisecond, time.Hour, noLess)),
 		entry("catalog.compatibilityPaths", "Read the directories of other programs too, such as .claude/skills.",
 			func(c *Config) *bool { return &c.Catalog.CompatibilityPaths }, boolean()),
-		entry("catalog.pins", `Quarantined capabilities that you have reviewed, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
+		entry("catalog.pins", `Texts of capabilities that you have reviewed, by id and hash, as in {"tool:x": "sha256:…"}. Ken shows such a text although it was quarantined, and quarantines it if it changes.`,
 			func(c *Config) *map[capability.ID]string { return &c.Catalog.Pins }, pins()),
 		entry("catalog.overrides", `Capabilities of a project that may replace another with the same id, by id, with their hash, as in {"tool:x": "sha256:…"}.`,
 			func(c *Config) *map[capability.ID]string { return &c.Catalog.Overrides }, pins()),
-		entry("catalog.sanitizer", "Show suspicious text made safe (reveal), or apply the seed's rules (seed).",
+		entry("catalog.sanitizer", "What happens to suspicious text: reveal (show it as it is, made safe) or seed (the literal sanitizer of the first seed design).",
 			func(c *Config) *Sanitizer { return &c.Catalog.Sanitizer }, word(SanitizeReveal, SanitizeSeed).fixed()),
 	}
 }

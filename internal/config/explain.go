@@ -31,6 +31,12 @@ func (c Config) Settings() []Setting {
 	return out
 }
 
+// HasEntries reports whether a value, as [Config.Explain] returns it, is a list or a
+// map that is not empty.
+func HasEntries(value string) bool {
+	return len(value) > 2 && (value[0] == '[' || value[0] == '{')
+}
+
 // Explain returns the value of one key as ken.yaml would have it, and where it
 // was said: "file:line", "profile lean" or "default". A single pin is
 // "catalog.pins.ID", a single override "catalog.overrides.ID".

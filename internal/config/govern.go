@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"ken/internal/objectstore"
 	"ken/internal/yamldoc"
 )
 
@@ -35,6 +36,9 @@ type Limits struct {
 	DataBytes int // of one image or sound in a result; default 8 MiB
 
 	Remember time.Duration // how long a finished effect is not repeated; default 24h
+
+	Browsers    int           // that run at once; default 4
+	BrowserIdle time.Duration // how long a browser lives that no call uses; default 5m
 
 	Jobs Jobs // calls that run later
 }
@@ -139,6 +143,7 @@ type Results struct {
 	PerSession int           // of one session, the oldest go first; default 64
 	MaxBytes   int64         // of one result; default 64 MiB
 	MaxTotal   int64         // of all, the oldest go first; default 2 GiB
+	Store      string        // the bucket for long texts that replicas share; default: PostgreSQL has them
 }
 
 // Jobs bounds calls that run later. A zero field means its default.
@@ -191,7 +196,7 @@ const (
 func defaultLimits() Limits {
 	return Limits{
 		Concurrent: 64, PerExtension: 16, Queue: 4096, QueuePerExtension: 1024, Timeout: 5 * time.Minute, Slow: 5 * time.Second,
-		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day,
+		ArgumentBytes: mib, ArgumentDepth: 64, Inline: 20_000, DataBytes: 8 * mib, Remember: day, Browsers: 4, BrowserIdle: 5 * time.Minute,
 		Jobs: Jobs{Concurrent: 8, PerExtension: 8, PerPrincipal: 8, Pending: 1000, Keep: 7 * day, Serve: true},
 	}
 }
@@ -210,7 +215,7 @@ func limitsSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.Concurrent }, whole(1, mostCalls)),
 		entry("limits.perExtension", "Maximum calls of one extension that run at the same time.",
 			func(c *Config) *int { return &c.Limits.PerExtension }, whole(1, mostCalls)),
-		entry("limits.queue", "Maximum waiting calls; further calls are denied.",
+		entry("limits.queue", "Maximum waiting calls. If there are more, calls of the session with the most waiting calls are denied first.",
 			func(c *Config) *int { return &c.Limits.Queue }, whole(1, mostCalls)),
 		entry("limits.queuePerExtension", "Maximum waiting calls of one extension.",
 			func(c *Config) *int { return &c.Limits.QueuePerExtension }, whole(1, mostCalls)),
@@ -224,7 +229,7 @@ func limitsSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.Limits.Slow }, duration(time.Millisecond, day, noMore)),
 		entry("limits.argumentBytes", "Maximum bytes of one call's arguments.",
 			func(c *Config) *int { return &c.Limits.ArgumentBytes }, size[int](1, 64*mib)),
-		entry("limits.argumentDepth", "Maximum depth of lists and objects in them.",
+		entry("limits.argumentDepth", "Maximum depth of lists and objects in one call's arguments.",
 			func(c *Config) *int { return &c.Limits.ArgumentDepth }, whole(1, 1000)),
 		entry("limits.inline", "Maximum bytes of text in a result; a longer one is stored and read by its handle.",
 			func(c *Config) *int { return &c.Limits.Inline }, size[int](1, 64*mib)),
@@ -232,18 +237,22 @@ func limitsSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.DataBytes }, size[int](1, gib)),
 		entry("limits.remember", "How long a finished effect is remembered and not repeated.",
 			func(c *Config) *time.Duration { return &c.Limits.Remember }, duration(time.Second, 365*day, noLess)),
+		entry("limits.browsers", "Maximum browsers that run at once.",
+			func(c *Config) *int { return &c.Limits.Browsers }, whole(1, 64)),
+		entry("limits.browserIdle", "How long a browser runs that no call uses.",
+			func(c *Config) *time.Duration { return &c.Limits.BrowserIdle }, duration(time.Second, time.Hour, noMore)),
 	}
 }
 
 func requestsSettings() []setting[Config] {
 	return []setting[Config]{
-		entry("requests.bytes", "The most bytes of one answer of an API, once it is decompressed.",
+		entry("requests.bytes", "Maximum bytes of one answer of an API, after decompression.",
 			func(c *Config) *int64 { return &c.Requests.Bytes }, size[int64](1, gib)),
-		entry("requests.rate", "The most requests a second to one host; none: no limit.",
+		entry("requests.rate", "Maximum requests per second to one host; none: no limit.",
 			func(c *Config) *int { return &c.Requests.Rate }, whole(1, 100_000).orNone(NoLimit)),
-		entry("requests.retries", "How often a request that changes nothing is made again when the server is busy.",
+		entry("requests.retries", "How often a request is made again when the server is busy; only requests that change nothing or carry an idempotency key.",
 			func(c *Config) *int { return &c.Requests.Retries }, whole(0, 10)),
-		entry("requests.pages", "The most pages of an answer that one call reads.",
+		entry("requests.pages", "Maximum pages of an answer that one call reads.",
 			func(c *Config) *int { return &c.Requests.Pages }, whole(1, 1000)),
 	}
 }
@@ -270,21 +279,21 @@ func sandboxSettings() []setting[Config] {
 		return entry("sandbox."+key, doc, func(c *Config) *int64 { return at(&c.Sandbox) }, whole[int64](1, 1<<20).orNone(NoLimit))
 	}
 	return []setting[Config]{
-		entry("sandbox.require", "Minimum sandbox profile: require-full, require-landlock, best-effort (whatever is available) or off (limits only).",
+		entry("sandbox.require", "Minimum sandbox profile: require-full, require-landlock, best-effort (whatever is available, and Ken reports it) or off (limits only). ken doctor shows what works here.",
 			func(c *Config) *Requirement { return &c.Sandbox.Require }, word(RequireFull, RequireLandlock, BestEffort, NoIsolation)),
 		entry("sandbox.cpu", "CPU time of each process; 0s: the call's time limit.",
 			func(c *Config) *time.Duration { return &c.Sandbox.CPU }, duration(0, day, noMoreOrEver)),
-		entry("sandbox.memory", "Memory of a call (all its processes together, shared memory and /tmp included), such as 512MiB; half: half of the machine's; none: no limit.",
+		entry("sandbox.memory", "Memory of a call (all its processes together, shared memory and /tmp included), such as 512MiB; half: half of the machine's; none: no limit. Without a cgroup, Ken watches the call and ends it if it uses more.",
 			func(c *Config) *int64 { return &c.Sandbox.Memory }, size[int64](1, mostBytes).orNone(NoLimit).orHalf()),
 		bytes("addressSpace", "Address space of each process; none: no limit.", func(s *Sandbox) *int64 { return &s.AddressSpace }),
-		count("processes", "The most processes and threads of a call; none: no limit.", func(s *Sandbox) *int64 { return &s.Processes }),
-		count("openFiles", "The most open files of each process; none: no limit.", func(s *Sandbox) *int64 { return &s.OpenFiles }),
+		count("processes", "Maximum processes and threads of a call; none: no limit.", func(s *Sandbox) *int64 { return &s.Processes }),
+		count("openFiles", "Maximum open files of each process; none: no limit.", func(s *Sandbox) *int64 { return &s.OpenFiles }),
 		bytes("fileSize", "The largest file that a program may write; none: no limit.", func(s *Sandbox) *int64 { return &s.FileSize }),
-		bytes("disk", "The most bytes of an extension's work directory; none: no limit.", func(s *Sandbox) *int64 { return &s.Disk }),
-		bytes("output", "The most bytes kept of a program's output and of its errors, the beginning and the end; none: no limit.", func(s *Sandbox) *int64 { return &s.Output }),
-		bytes("outputStop", "Bytes of both streams together at which a program is stopped; none: no limit.", func(s *Sandbox) *int64 { return &s.OutputStop }),
-		bytes("scratch", "The most bytes in a program's /tmp, where it has one of its own; none: no limit.", func(s *Sandbox) *int64 { return &s.Scratch }),
-		bytes("networkBytes", "The most bytes that a call sends and receives; none: no limit.", func(s *Sandbox) *int64 { return &s.NetworkBytes }),
+		bytes("disk", "Maximum bytes of an extension's work directory; none: no limit.", func(s *Sandbox) *int64 { return &s.Disk }),
+		bytes("output", "How much is kept of a program's output, and of its error output: the beginning and the end; none: no limit.", func(s *Sandbox) *int64 { return &s.Output }),
+		bytes("outputStop", "Size of both outputs together at which a program is stopped; none: no limit.", func(s *Sandbox) *int64 { return &s.OutputStop }),
+		bytes("scratch", "Maximum bytes in a program's /tmp, where it has one of its own; none: no limit.", func(s *Sandbox) *int64 { return &s.Scratch }),
+		bytes("networkBytes", "Maximum bytes that a call sends and receives; none: no limit.", func(s *Sandbox) *int64 { return &s.NetworkBytes }),
 		entry("sandbox.networks", "Private or local addresses that programs may reach if the host is granted, as in [127.0.0.0/8, 192.168.1.7/32].",
 			func(c *Config) *[]string { return &c.Sandbox.Networks }, networks()),
 		entry("sandbox.networkRate", "Maximum bytes per second that a call sends and receives; none: no limit.",
@@ -296,19 +305,19 @@ func recordSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("approval.wait", "How long an approval request stays open.",
 			func(c *Config) *time.Duration { return &c.Approval.Wait }, duration(time.Second, 365*day, noMore)),
-		entry("approval.onceFor", "How long an approval of one call waits for that call.",
+		entry("approval.onceFor", "How long an approval of one call lasts until the call runs.",
 			func(c *Config) *time.Duration { return &c.Approval.OnceFor }, duration(time.Second, 365*day, noMore)),
 		entry("approval.sessionFor", "How long an approval for a session lasts.",
 			func(c *Config) *time.Duration { return &c.Approval.SessionFor }, duration(time.Second, 365*day, noMore)),
-		entry("approval.alwaysFor", "How long an approval for every session (always) lasts.",
+		entry("approval.alwaysFor", "How long an approval for every session in the same folder (always) lasts.",
 			func(c *Config) *time.Duration { return &c.Approval.AlwaysFor }, duration(time.Second, 365*day, noMore)),
 		entry("approval.retain", "How long settled approval requests can be looked up.",
 			func(c *Config) *time.Duration { return &c.Approval.Retain }, duration(time.Hour, 10*365*day, noMore).fixed()),
-		entry("approval.pending", "The most approval requests of one person that may wait for an answer; more are denied.",
+		entry("approval.pending", "Maximum approval requests of one person that may wait; more are denied, until some are answered or ken approve deny --all clears them.",
 			func(c *Config) *int { return &c.Approval.Pending }, whole(1, 10_000)),
 		entry("approval.approvers", "Roles that may approve calls of others in their tenant; empty: each person approves only their own.",
 			func(c *Config) *[]string { return &c.Approval.Approvers }, texts("roles", subset, nil)),
-		entry("audit.checkpointDir", "The folder of the signed checkpoints of the audit log, best on another disk; empty: next to the audit log.",
+		entry("audit.checkpointDir", "The folder of the signed checkpoints of the audit log, best on another disk; empty: audit-checkpoints next to the audit log.",
 			func(c *Config) *string { return &c.Audit.CheckpointDir }, path()),
 		entry("audit.segmentBytes", "Size at which Ken starts the next file of the audit log.",
 			func(c *Config) *int64 { return &c.Audit.SegmentBytes }, size[int64](64*kib, 16*gib).fixed()),
@@ -320,7 +329,7 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.Jobs.PerExtension }, whole(1, 10_000)),
 		entry("jobs.perPrincipal", "Maximum jobs of one principal that run at the same time, over all workers.",
 			func(c *Config) *int { return &c.Limits.Jobs.PerPrincipal }, whole(1, 10_000)),
-		entry("jobs.pending", "The most jobs of one principal that may wait or run; more are denied.",
+		entry("jobs.pending", "Maximum jobs of one principal that have not ended; more are denied.",
 			func(c *Config) *int { return &c.Limits.Jobs.Pending }, whole(1, 100_000)),
 		entry("jobs.keep", "How long a job and its result can be looked up after it ended.",
 			func(c *Config) *time.Duration { return &c.Limits.Jobs.Keep }, duration(time.Minute, 365*day, noMore)),
@@ -330,22 +339,30 @@ func recordSettings() []setting[Config] {
 			func(c *Config) *time.Duration { return &c.Results.Keep }, duration(time.Second, 365*day, noMore)),
 		entry("results.perSession", "How many results of one session are kept; the oldest go first.",
 			func(c *Config) *int { return &c.Results.PerSession }, whole(1, 100_000)),
-		entry("results.maxBytes", "The most bytes kept of one result.",
+		entry("results.maxBytes", "Maximum bytes kept of one result.",
 			func(c *Config) *int64 { return &c.Results.MaxBytes }, size[int64](kib, 16*gib)),
-		entry("results.maxTotal", "The most bytes of all results together; the oldest go first.",
+		entry("results.maxTotal", "Maximum bytes of all results together; the oldest go first.",
 			func(c *Config) *int64 { return &c.Results.MaxTotal }, size[int64](mib, 1024*gib)),
+		entry("results.bucket", "Where replicas keep results that are longer than 32 KiB: empty for PostgreSQL, or an S3-compatible bucket, as in s3://BUCKET/PREFIX?endpoint=URL&region=REGION. The keys are the secrets AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+			func(c *Config) *string { return &c.Results.Store }, text(func(s string) (string, error) {
+				if s == "" {
+					return "", nil
+				}
+				_, err := objectstore.Parse(s)
+				return "leave it empty to keep them in PostgreSQL", err
+			})),
 	}
 }
 
 func toolSettings() []setting[Config] {
 	return []setting[Config]{
-		entry("shell.env", "Names of environment variables that shell commands receive, as in [LANG, TZ].",
+		entry("shell.env", "Names of environment variables that shell commands receive, as in [LANG, TZ]. Ken sets PATH, HOME and variables that keep commands from prompting (PAGER, TERM, …) itself and rejects them here.",
 			func(c *Config) *[]string { return &c.Shell.Env }, texts("names", subset, nil).each(checkPassed)),
-		entry("shell.hosts", "Hosts that commands of the shell may reach, as in [api.example.com, \"*.example.org:8443\"].",
+		entry("shell.hosts", "Hosts that shell commands may reach, as in [api.example.com, \"*.example.org:8443\"]; *. matches one level.",
 			func(c *Config) *[]string { return &c.Shell.Hosts }, texts("hosts", subset, nil)),
 		entry("extensions.path", "Folders in which Ken looks for programs of extensions; empty: the usual system folders.",
 			func(c *Config) *[]string { return &c.Extensions.Path }, folders()),
-		entry("extensions.review", "Whether an extension stays off until you accept its permissions: required, or off (skip the review).",
+		entry("extensions.review", "Whether an extension waits until you accept its permissions: required, or off (skip the review).",
 			func(c *Config) *Review { return &c.Extensions.Review }, word(ReviewRequired, ReviewOff)),
 	}
 }

@@ -33,7 +33,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	want := Default()
 	want.Limits = Limits{
 		3, 2, 5, 4, time.Minute, 10 * time.Second, time.Hour, 1500 * time.Millisecond,
-		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour, Jobs{2, 3, 4, 5, 48 * time.Hour, false},
+		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour, 2, time.Minute, Jobs{2, 3, 4, 5, 48 * time.Hour, false},
 	}
 	want.Requests = Requests{2 << 20, 3, 0, 4}
 	want.Sandbox = Sandbox{
@@ -43,7 +43,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	want.Extensions = Extensions{[]string{"/opt/bin", filepath.Join(home, "bin")}, ReviewOff}
 	want.Approval = Approval{time.Hour, 2 * time.Minute, 8 * time.Hour, 240 * time.Hour, 100 * time.Hour, 7, []string{"lead"}}
 	want.Audit = Audit{filepath.Join(home, "heads"), 1 << 20, 8760 * time.Hour}
-	want.Results = Results{time.Hour, 9, 3 << 20, 4 << 20}
+	want.Results = Results{time.Hour, 9, 3 << 20, 4 << 20, "s3://ken/results?region=eu-central-1"}
 	want.Store = "postgres://ada:hunter2@db:5432/ken?sslmode=require"
 	p := policy.Defaults(policy.Team)
 	p.Deployment, p.Intents, p.AskAbove, p.DenyAbove = policy.LocalLocked, policy.Relaxed, 20, 60

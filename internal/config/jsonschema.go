@@ -35,6 +35,15 @@ func Schema() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
+// Forms returns the JSON Schema of every setting by its key, with its default.
+func Forms() map[string]form {
+	standard, out := Default(), map[string]form{}
+	for _, s := range settings() {
+		out[s.name] = s.described(&standard)
+	}
+	return out
+}
+
 // objectForm is the form of a map with these keys and no others. It may be empty:
 // all its keys may be commented out.
 func objectForm(properties form) form {

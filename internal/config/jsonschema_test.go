@@ -2,9 +2,7 @@ package config
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -43,21 +41,6 @@ func asJSON(t *testing.T, text string) any {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// TestDocumentedKeys checks that docs/configuration.md names every key.
-func TestDocumentedKeys(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range settings() {
-		_, key, inSection := strings.Cut(s.name, ".")
-		if !strings.Contains(string(text), "`"+s.name+"`") && !(inSection && strings.Contains(string(text), "`"+key+"`")) {
-			t.Errorf("docs/configuration.md does not name %s: %s", s.name, s.doc)
-		}
-	}
 }
 
 // allowedBySchema fails the test if the schema does not allow a file that Ken

@@ -12,8 +12,8 @@ import (
 	"ken/internal/dirs"
 )
 
-// Load reads the configuration: the defaults, then the user's file, then the
-// project's. An explicit file, when not empty, replaces both and counts as the
+// Load reads the configuration: the defaults, then the user's file, then what
+// replicas share (see [SharedFile]), then the project's. An explicit file, when not empty, replaces both and counts as the
 // user's own words; a relative name counts from the workspace. No file at all
 // is fine, unless it was named. The other configuration of an experiment is
 // read as well; what is wrong with that one refuses both.
@@ -62,6 +62,12 @@ func load(p dirs.Places, own, project string, more func(*Config) []capability.Pr
 		cfg.over(r.read(), &r)
 		wrong = r.sorted()
 	}
+	if shared := SharedFile(p); cfg.Store != "" && there(shared) {
+		r := newReading(p, shared, false)
+		cfg.files = append(cfg.files, shared)
+		cfg.over(r.read(), &r)
+		wrong = append(wrong, r.sorted()...)
+	}
 	if more != nil {
 		wrong = append(wrong, more(&cfg)...)
 	}
@@ -74,6 +80,15 @@ func load(p dirs.Places, own, project string, more func(*Config) []capability.Pr
 		widening = r.sorted()
 	}
 	return cfg, wrong, widening
+}
+
+// SharedFile is the copy of the settings that all replicas on one PostgreSQL share.
+// They go over the user's file, and count only with a store there.
+func SharedFile(places dirs.Places) string { return filepath.Join(places.State, "shared.yaml") }
+
+func there(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
 }
 
 // filesOf returns the user's and the project's file, empty where there is none.

@@ -187,7 +187,7 @@ func TestConfigDefaults(t *testing.T) {
 
 		"limits.concurrent": "64", "limits.perExtension": "16", "limits.queue": "4096", "limits.queuePerExtension": "1024", "limits.wait": "0s",
 		"limits.timeout": "5m", "limits.maxTimeout": "0s", "limits.slow": "5s", "limits.argumentBytes": "1MiB", "limits.argumentDepth": "64",
-		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h",
+		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h", "limits.browsers": "4", "limits.browserIdle": "5m",
 		"requests.bytes": "8MiB", "requests.rate": "10", "requests.retries": "2", "requests.pages": "20",
 
 		"sandbox.require": "require-landlock", "sandbox.cpu": "0s", "sandbox.memory": "half", "sandbox.addressSpace": "none", "sandbox.processes": "512",
@@ -198,11 +198,11 @@ func TestConfigDefaults(t *testing.T) {
 		"approval.wait": "24h", "approval.onceFor": "1h", "approval.sessionFor": "720h", "approval.alwaysFor": "720h", "approval.retain": "2160h", "approval.pending": "100", "approval.approvers": "[]",
 		"audit.checkpointDir": `""`, "audit.segmentBytes": "64MiB", "audit.keep": "0s",
 		"jobs.concurrent": "8", "jobs.perExtension": "8", "jobs.perPrincipal": "8", "jobs.pending": "1000", "jobs.keep": "168h", "jobs.serve": "true",
-		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB",
+		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB", "results.bucket": `""`,
 
 		"experiment.name": `""`, "experiment.config": `""`,
 		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "serve.stopDelay": "250ms", "serve.drain": "30s", "store": `""`,
-		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.trustHints": "[]", "mcp.idle": "10m", "mcp.instructions": "500", "mcp.registry": "https://registry.modelcontextprotocol.io", "mcp.maxTools": "10000", "databases": "{}",
+		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.surfaces": "{}", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.trustHints": "[]", "mcp.idle": "10m", "mcp.instructions": "500", "mcp.registry": "https://registry.modelcontextprotocol.io", "mcp.maxTools": "10000", "databases": "{}",
 
 		"model": `""`, "providers": "{}",
 		"chat.condenseModel": `""`, "chat.effort": "default", "chat.maxTokens": "0", "chat.modelTable": `""`, "chat.toolDelivery": "auto",
@@ -611,7 +611,8 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter2@db/ken", ""},
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter3@db/ken", "store is postgres://ada:•••@db/ken here and postgres://ada:•••@db/ken without it"},
 		{"", "limits: {concurrent: 1, perExtension: 1, queue: 1, queuePerExtension: 1, wait: 1s, timeout: 1s, maxTimeout: 1s, slow: 1s}", ""},
-		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 48h}", ""},
+		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 48h, browsers: 1, browserIdle: 1m}", ""},
+		{"", "limits: {browsers: 9}", "limits.browsers is 9 here and 4 without it"},
 		{"", "limits: {concurrent: 65}", "limits.concurrent is 65 here and 64 without it"},
 		{"", "requests: {bytes: 1KiB, rate: 1, retries: 0, pages: 1}", ""},
 		{"", "requests: {bytes: 1GiB}", "requests.bytes is 1GiB here and 8MiB without it"},

@@ -30,6 +30,10 @@ type MCP struct {
 	// the same.
 	Surface Surface
 
+	// Surfaces are those of single clients, by their name in ken connect or by
+	// the beginning of the name that they give themselves.
+	Surfaces map[string]string
+
 	// Pinned are ids of tools that are always on the short menu. Default none.
 	Pinned []string
 
@@ -88,8 +92,9 @@ type Server struct {
 	URL       string
 	Transport Transport // of URL; empty is http
 	Headers   map[string]string
-	ClientID  string   // of OAuth, where the server knows Ken already
-	Scopes    []string // to ask for at OAuth
+	ClientID  string            // of OAuth, where the server knows Ken already
+	Scopes    []string          // to ask for at OAuth
+	OAuth     map[string]string // how to get a token without a person
 
 	Scope   ServerScope   // empty is user
 	Profile ServerProfile // of Command; empty is imported
@@ -142,13 +147,15 @@ func mcpSettings() []setting[Config] {
 	return []setting[Config]{
 		entry(serversKey, "MCP servers behind Ken by name, as in {files: {command: npx, args: [-y, server-files, /data]}, wiki: {url: https://…}}.",
 			func(c *Config) *[]Server { return &c.MCP.Servers }, servers()),
-		entry("mcp.import", "More files that list servers under mcpServers, as clients keep them.",
+		entry("mcp.import", "Additional files that list servers under mcpServers, as clients keep them; mcp.json beside ken.yaml is always read.",
 			func(c *Config) *[]string { return &c.MCP.Import }, folders()),
 		entry("mcp.surface", "What MCP clients are shown: direct (every tool), bridge (tools that find and call the others) or auto (by the client).",
 			func(c *Config) *Surface { return &c.MCP.Surface }, word(SurfaceAuto, SurfaceDirect, SurfaceBridge).fixed()),
+		entry("mcp.surfaces", "The same for single clients, by their name in ken connect or the beginning of the name that they give themselves, as in {codex: bridge}.",
+			func(c *Config) *map[string]string { return &c.MCP.Surfaces }, wordMap("{codex: bridge}", SurfaceAuto, SurfaceDirect, SurfaceBridge).fixed()),
 		entry("mcp.pinned", "Tool ids that are always in the bridge menu.",
 			func(c *Config) *[]string { return &c.MCP.Pinned }, ids("ids", subset, nil)),
-		entry("mcp.new", "A server's new tool: quarantine, until a person accepts it, or accept.",
+		entry("mcp.new", "A server's new tool: quarantine (until a person accepts it) or accept.",
 			func(c *Config) *PinRule { return &c.MCP.New }, word(PinQuarantine, PinAccept)),
 		entry("mcp.changed", "A tool that differs from what was accepted: quarantine or accept.",
 			func(c *Config) *PinRule { return &c.MCP.Changed }, word(PinQuarantine, PinAccept)),
@@ -160,7 +167,7 @@ func mcpSettings() []setting[Config] {
 			func(c *Config) *int { return &c.MCP.Instructions }, whole(0, 100_000)),
 		entry("mcp.registry", "The MCP registry in which ken add looks up the names of servers: an address, or a file of server.json entries.",
 			func(c *Config) *string { return &c.MCP.Registry }, text(nil).fixed()),
-		entry("mcp.maxTools", "Maximum tools, prompts, resources and templates that are read from one server's lists; the rest is cut and reported.",
+		entry("mcp.maxTools", "Maximum tools, prompts, resources and templates that are read from one server's lists, at most 100,000; the rest is cut, and ken doctor and ken catalog lint say so.",
 			func(c *Config) *int { return &c.MCP.MaxTools }, whole(1, 100_000)),
 	}
 }
@@ -176,6 +183,7 @@ func serverSettings() []setting[Server] {
 		entry("headers", "", func(s *Server) *map[string]string { return &s.Headers }, textMap("{X-Team: a}", checkHeader)),
 		entry("clientId", "", func(s *Server) *string { return &s.ClientID }, text(nil)),
 		entry("scopes", "", func(s *Server) *[]string { return &s.Scopes }, texts("scopes", nil, nil)),
+		entry("oauth", "", func(s *Server) *map[string]string { return &s.OAuth }, textMap(`{grant: client-credentials, issuer: https://…, clientSecret: "${secret:wiki}"}`, checkOAuth)),
 		entry("scope", "", func(s *Server) *ServerScope { return &s.Scope }, word(ScopeUser, ScopeSession, ScopeShared)),
 		entry("profile", "", func(s *Server) *ServerProfile { return &s.Profile }, word(ProfileImported, ProfileConfined)),
 		entry("read", "", func(s *Server) *[]string { return &s.Read }, folders()),
@@ -263,10 +271,14 @@ func (r *reading) checkServer(at spot, s *Server) {
 		wrong("write a command that starts it, or the url at which it is", "%s says neither command nor url")
 	case s.Command != "" && s.URL != "":
 		wrong("keep one of them", "%s has both a command and a url")
-	case s.URL == "" && (s.Transport != "" || s.Headers != nil || s.ClientID != "" || s.Scopes != nil):
-		wrong("remove transport, headers, clientId and scopes", "%s is started by a command, and has words about an address")
+	case s.URL == "" && (s.Transport != "" || s.Headers != nil || s.ClientID != "" || s.Scopes != nil || s.OAuth != nil):
+		wrong("remove transport, headers, clientId, scopes and oauth", "%s is started by a command, and has words about an address")
 	case s.URL != "" && (s.Args != nil || s.Env != nil || s.Cwd != "" || s.Profile != "" || s.Read != nil || s.Write != nil || s.Hosts != nil):
 		wrong("remove args, env, cwd, profile, read, write and hosts", "%s is at an address, and has words about a program")
+	case slices.ContainsFunc([]string{"clientSecret", "clientKey", "token"}, func(key string) bool {
+		return s.OAuth[key] != "" && !strings.HasPrefix(s.OAuth[key], "${secret:")
+	}):
+		wrong("run ken secret set NAME, and write ${secret:NAME}", "%s has a secret in oauth itself, and not the name of a sealed one")
 	case s.Profile != ProfileConfined && (s.Read != nil || s.Write != nil || s.Hosts != nil):
 		wrong("write profile: confined, or remove read, write and hosts", "%s says what it may see, and is not confined")
 	}
@@ -279,6 +291,14 @@ func checkServerURL(s string) (fix string, err error) {
 		return "write https://host/path", errors.New("is not an address")
 	case hosts.Unprotected(u):
 		return "write https://" + u.Host + u.Path, errors.New("would send what is said to it unprotected over the network")
+	}
+	return "", nil
+}
+
+func checkOAuth(s string) (fix string, err error) {
+	known := []string{"grant", "issuer", "clientSecret", "clientKey", "token", "provider", "providerClient"}
+	if !slices.Contains(known, s) {
+		return "write one of " + strings.Join(known, ", "), errors.New("is not known")
 	}
 	return "", nil
 }
@@ -365,4 +385,33 @@ func textMap(example string, check func(string) (fix string, err error)) kind[ma
 			return out
 		},
 	}
+}
+
+// wordMap is a map whose values are each one of a few words.
+func wordMap[T ~string](example string, words ...T) kind[map[string]string] {
+	k, one := textMap(example, func(string) (string, error) { return "", nil }), word(words...)
+	whole := k.parse
+	k.parse = func(r *reading, at spot, v yamldoc.Value) (map[string]string, bool) {
+		m, ok := v.Any.(*yamldoc.Map)
+		for i := 0; ok && i < len(m.Fields); i++ {
+			if f := m.Fields[i]; f.Key != "" {
+				if _, fine := one.parse(r, spot{at.key + "." + plain(f.Key), f.Line}, f.Value); !fine {
+					return nil, false
+				}
+			}
+		}
+		out, ok := whole(r, at, v)
+		if len(out) == 0 {
+			out = nil
+		}
+		return out, ok
+	}
+	k.show = func(m map[string]string) any {
+		out := &yamldoc.Map{}
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			out.Fields = append(out.Fields, yamldoc.Field{Key: name, Value: yamldoc.Value{Any: m[name]}})
+		}
+		return out
+	}
+	return k
 }

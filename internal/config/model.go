@@ -146,7 +146,7 @@ func modelSettings() []setting[Config] {
 	return []setting[Config]{
 		entry(modelKey, "The model that ken chat talks to, as PROVIDER/NAME: anthropic/…, openai/…, gemini/…, ollama/…, or one of providers.",
 			func(c *Config) *string { return &c.Model }, text(checkModel)),
-		entry(providersKey, "Where else models are, by name, as in {lab: {wire: openai-chat, url: http://127.0.0.1:8000/v1, key: LAB_KEY}}.",
+		entry(providersKey, "Additional providers of models, by name, as in {lab: {wire: openai-chat, url: http://127.0.0.1:8000/v1, key: LAB_KEY}}. wire is openai-chat, openai-responses, anthropic or gemini; headers and condenseAt are optional.",
 			func(c *Config) *[]Provider { return &c.Providers }, providers()),
 	}
 }

@@ -136,7 +136,7 @@ func policySettings() []setting[Config] {
 
 func policyWordSettings() []setting[Config] {
 	return []setting[Config]{
-		policySetting("profile", "What is allowed unless something else is set: personal, team, locked or seed.",
+		policySetting("profile", "What is allowed unless something else is set: personal, team, locked or seed. ken policy show prints the rules.",
 			func(into, from *policy.Settings) { into.Profile = from.Profile },
 			func(c *Config) any { return c.Policy.Profile.String() },
 			func(a, b *Config) bool {
@@ -150,7 +150,7 @@ func policyWordSettings() []setting[Config] {
 			func(into, from *policy.Settings) { into.Intents = from.Intents },
 			func(c *Config) any { return c.Policy.Intents.String() },
 			func(a, b *Config) bool { return a.Policy.Intents <= b.Policy.Intents }).typed().byPolicy(),
-		policySetting("intentSurfaces", "Where it must: any of chat, run, api, mcp and library.",
+		policySetting("intentSurfaces", "Where a model must declare an intent: any of chat, run, api, mcp and library.",
 			takeSurfaces, showSurfaces, noFewerSurfaces).byPolicy(),
 	}
 }
@@ -205,13 +205,13 @@ func policyFileSettings() []setting[Config] {
 	reads := func(c *Config) any { return listOf(c.Policy.ReadRoots) }
 	writes := func(c *Config) any { return listOf(c.Policy.WriteRoots) }
 	return []setting[Config]{
-		fromHome(policySetting("readRoots", "Folders outside the workspace that calls may read.",
+		fromHome(policySetting("readRoots", "Folders outside the workspace that calls may read; absolute, or starting with ~/.",
 			func(into, from *policy.Settings) { into.ReadRoots = from.ReadRoots }, reads, same(reads))),
-		fromHome(policySetting("writeRoots", "Folders outside the workspace that calls may write.",
+		fromHome(policySetting("writeRoots", "Folders outside the workspace that calls may write; absolute, or starting with ~/.",
 			func(into, from *policy.Settings) { into.WriteRoots = from.WriteRoots }, writes, same(writes))),
-		added("protect", "Additional file patterns whose writing needs approval, as in [deploy/**].",
+		added("protect", "Additional patterns of files that may be written only with approval, by programs too, as in [deploy/**].",
 			func(s *policy.Settings) *[]string { return &s.Protect }),
-		added("secrets", "Additional file patterns whose reading needs approval, as in ['*.pfx'].",
+		added("secrets", "Additional patterns of files that may be read only with approval, by programs too, as in ['*.pfx'].",
 			func(s *policy.Settings) *[]string { return &s.Secrets }),
 	}
 }
@@ -291,7 +291,7 @@ func policyMapSettings() []setting[Config] {
 		policySetting("intentMap", "Effects that an intent allows, replacing the built-in ones, as in {ANALYZE: [read]}.",
 			func(into, from *policy.Settings) { into.IntentMap = orNil(from.IntentMap) }, intentMap, same(intentMap)),
 		modes(),
-		policySetting("permissions", "What happens to calls that need a permission: deny, ask or allow, as in {network: ask}.",
+		policySetting("permissions", "What happens to calls that need a permission (exec, network, filesystem.read, filesystem.write, browser or llm): deny, ask or allow, as in {network: ask}.",
 			func(into, from *policy.Settings) { into.Permissions = orNil(from.Permissions) }, showPermissions, stricterPermissions,
 		).byPolicy().joined(joinPermissions),
 		policySetting("sendSecrets", "Which capabilities may be given a secret as an argument although they do not declare it, as in {GITHUB_TOKEN: ['mcp:github/*']}.",

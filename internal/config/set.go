@@ -35,6 +35,22 @@ func Set(file, key, value string) error {
 	return edit("set", file, key, func(before []byte) ([]byte, error) { return changed(file, before, key, value) })
 }
 
+// Check returns the error that [Set] would return for a value, without writing
+// anything.
+func Check(file, key, value string) error {
+	before, _, err := readFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = onlyFile(file); err == nil && isJSON(file) {
+			before = []byte("{}\n")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("check %s in %s: %w", plain(key), file, err)
+	}
+	_, err = changed(file, before, key, value)
+	return err
+}
+
 // Unset removes one key from a configuration file, so that its default applies. It
 // reports whether the file had the key. Otherwise it is like [Set].
 func Unset(file, key string) (had bool, err error) {
@@ -222,7 +238,11 @@ func asked(key, value string) (path []string, v yamldoc.Value, err error) {
 	} else {
 		whole.Any = &yamldoc.Map{Fields: []yamldoc.Field{{Key: path[2], Value: v}}}
 	}
-	var r reading
+	root, err := filepath.Abs("/") // any folder will do for ~: the value is judged, and kept as it is
+	if err != nil {
+		return nil, v, err
+	}
+	r := reading{home: root}
 	var c Config
 	s.read(&r, spot{key: name}, whole, &c)
 	if len(r.problems) > 0 {

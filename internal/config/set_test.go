@@ -219,6 +219,25 @@ func TestSetTakesTextAsTyped(t *testing.T) {
 	}
 }
 
+// TestSetFromHome: a folder may begin with ~, as in a file.
+func TestSetFromHome(t *testing.T) {
+	places, _, _ := at(t)
+	file := filepath.Join(places.Home, "ken.yaml")
+	for _, key := range []string{"policy.readRoots", "policy.writeRoots"} {
+		if err := Set(file, key, "[~/data]"); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(places, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "[" + filepath.ToSlash(filepath.Join(places.UserHome, "data")) + "]"
+		if got, _, err := c.Explain(key); got != want || err != nil {
+			t.Errorf("%s = %s, %v; want %s", key, got, err, want)
+		}
+	}
+}
+
 func TestSetOddFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ken.yaml")

@@ -136,7 +136,7 @@ func separate(err error) []error {
 }
 
 func toolAccessSetting() setting[Config] {
-	return policySetting("toolAccess", "Which tools and commands may be used, in the shape of tool-access.json.",
+	return policySetting("toolAccess", "Which tools and commands may be used, in the format of tool-access.json.",
 		func(into, from *policy.Settings) { into.Access = from.Access },
 		func(c *Config) any { return showAccess(c.Policy.Access) },
 		anything[*Config], // what is wider has no effect: see join
@@ -187,7 +187,7 @@ func showAccess(a policy.ToolAccess) any {
 // RuleFiles lists every file that can change what [Config.Policy] is, whether
 // it is there or not. explicit is what Load was given.
 func RuleFiles(places dirs.Places, explicit string, c Config) []string {
-	out := []string{ClientRulesFile(places), accessFile(places.Home), accessFile(places.Workspace), orchestration.File(places.Workspace)}
+	out := []string{ClientRulesFile(places), accessFile(places.Home), accessFile(places.Workspace), orchestration.File(places.Workspace), SharedFile(places)}
 	if explicit != "" {
 		file, _, _ := filesOf(places, explicit) // made absolute; what is wrong with it is Load's to say
 		out = append(out, file)
