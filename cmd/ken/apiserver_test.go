@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ken/internal/know/source/graphql/graphqltest"
 )
 
 // startAPI starts an API that answers with the request that it was sent; $API is
@@ -75,4 +77,22 @@ func serveAPI(w http.ResponseWriter, r *http.Request) {
 			"key": r.Header.Get("X-Key"), "type": r.Header.Get("Content-Type"), "body": string(body),
 		})
 	}
+}
+
+// startGraphQL serves a GraphQL schema, and sets GRAPHQL to its address. With a
+// token, that must be sent.
+//
+//	graphql FILE [TOKEN]
+func startGraphQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: graphql FILE [TOKEN]")
+	}
+	s, err := graphqltest.New(ts.ReadFile(args[0]))
+	ts.Check(err)
+	if len(args) == 2 {
+		s.Token = args[1]
+	}
+	server := httptest.NewServer(s)
+	ts.Defer(server.Close)
+	ts.Setenv("GRAPHQL", server.URL+"/graphql")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ken/internal/serve/shim"
+	"time"
 )
 
 // Commands of scripts about MCP clients. They read and write what is on the
@@ -140,6 +141,10 @@ func (c *client) listen(out io.Reader) {
 	}
 }
 
+// personTime is how long a person reads a question. Ken takes a faster answer for
+// the client's own.
+const personTime = 1200 * time.Millisecond
+
 func (c *client) hear(line []byte) {
 	var m struct {
 		Version string `json:"jsonrpc"`
@@ -161,11 +166,16 @@ func (c *client) hear(line []byte) {
 		c.asked = append(c.asked, m.Params)
 		word := c.says[0]
 		c.says = c.says[1:]
-		result := fmt.Sprintf(`{"action":"accept","content":{"decision":%q}}`, word)
+		result, thinks := fmt.Sprintf(`{"action":"accept","content":{"decision":%q}}`, word), personTime
 		if word == "decline" || word == "cancel" {
-			result = fmt.Sprintf(`{"action":%q}`, word)
+			result, thinks = fmt.Sprintf(`{"action":%q}`, word), 0
 		}
-		c.faults = append(c.faults, c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)))
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+		time.AfterFunc(thinks, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.faults = append(c.faults, c.write(line))
+		})
 	default:
 		c.faults = append(c.faults, fmt.Errorf("nobody answers %s", line))
 		c.faults = append(c.faults, c.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -55,4 +56,18 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		ts.Fatalf("the disk of %s does not get full: %v", args[0], err)
 	}
+}
+
+// smallDisk makes an empty folder a disk of its own. It returns nil where that cannot be.
+func smallDisk(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	if !canMount() {
+		return nil
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
+		t.Fatal(err)
+	}
+	free = func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }
+	t.Cleanup(free)
+	return free
 }

@@ -119,11 +119,14 @@ func TestProcesses(t *testing.T) {
 }
 
 // A house is a program with a state directory and a folder to work in.
-type house struct{ binary, home, work string }
+type house struct {
+	binary, home, work string
+	env                []string // more variables
+}
 
 func newKen(t *testing.T) *house {
 	t.Helper()
-	k := &house{os.Getenv("KEN_TEST_BINARY"), t.TempDir(), t.TempDir()}
+	k := &house{binary: os.Getenv("KEN_TEST_BINARY"), home: t.TempDir(), work: t.TempDir()}
 	if k.binary == "" {
 		k.binary = filepath.Join(t.TempDir(), "ken")
 		if out, err := exec.Command("go", "build", "-o", k.binary, ".").CombinedOutput(); err != nil {
@@ -145,7 +148,7 @@ func newKen(t *testing.T) *house {
 func (k *house) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(k.binary, args...)
 	cmd.Dir = k.work
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + k.home, "KEN_HOME=" + k.home, "TMPDIR=" + os.Getenv("TMPDIR"), "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + k.home, "KEN_HOME=" + k.home, "TMPDIR=" + os.Getenv("TMPDIR"), "GORACE=atexit_sleep_ms=0"}, k.env...)
 	return cmd
 }
 
@@ -241,6 +244,7 @@ type server struct {
 	cmd    *exec.Cmd
 	url    string
 	token  string
+	link   string // of the page
 	stderr bytes.Buffer
 }
 
@@ -261,15 +265,19 @@ func (k *house) serve(t *testing.T) *server {
 			_ = s.cmd.Wait()
 		}
 	})
-	var hello struct{ URL, TokenFile string }
+	var hello struct{ URL, TokenFile, Page string }
 	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&hello); err != nil {
 		t.Fatalf("ken serve said nothing: %v", err)
+	}
+	if hello.URL == "" {
+		_ = s.cmd.Wait()
+		t.Fatalf("ken serve does not serve:\n%s", s.stderr.String())
 	}
 	token, err := os.ReadFile(hello.TokenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.url, s.token = hello.URL, strings.TrimSpace(string(token))
+	s.url, s.token, s.link = hello.URL, strings.TrimSpace(string(token)), hello.Page
 	return s
 }
 

@@ -73,6 +73,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("NAP", fmt.Sprintf("300.%07d", os.Getpid())) // by which a sleep of this run is known
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("DOCS", docs)
+			env.Setenv("HOMES", filepath.Join(docs, "..", "testdata", "homes"))
 			return os.MkdirAll(env.Getenv("HOME"), 0o755)
 		},
 		Condition: func(cond string) (bool, error) {
@@ -110,6 +111,7 @@ func TestScript(t *testing.T) {
 			"hold":        hold,
 			"issuer":      startIssuer,
 			"apiserver":   startAPI,
+			"graphql":     startGraphQL,
 			"npmregistry": startNPM,
 			"person":      person,
 			"interrupt":   interrupt,

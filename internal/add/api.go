@@ -15,9 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/address"
-	"ken/internal/know/source"
 	"ken/internal/know/source/openapi"
-	"ken/internal/know/source/remote"
 	"ken/internal/wholefile"
 	"ken/internal/yamledit"
 )
@@ -27,6 +25,11 @@ type Request struct {
 	From   string // an address, or a file
 	Name   string // empty: made from the API's title
 	Server string // for operations without an address; empty: where the document came from
+
+	// For a GraphQL API, whose schema says nothing of credentials.
+	GraphQL bool
+	Auth    string // how they are sent, see [openapi.Auth]
+	Secret  func(name string) (string, bool)
 }
 
 // An API is a document that was read and is not added yet.
@@ -50,6 +53,8 @@ type API struct {
 	places   Places
 	staged   string // the folder with the document
 	document string // its name
+	graph    bool   // it is a GraphQL API
+	auth     string // how its credentials are sent
 }
 
 // A Host is one that the operations of an API reach.
@@ -65,18 +70,26 @@ var apiName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 // ReadAPI reads a document and finds out what it would add. The caller closes the
 // API.
 func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
-	data, shown, err := readDocument(ctx, q.From)
+	a := &API{Server: q.Server, graph: q.GraphQL, places: places}
+	var data []byte
+	var err error
+	if a.graph {
+		data, err = a.readGraph(ctx, q)
+	} else {
+		data, a.From, err = a.places.readDocument(ctx, q.From)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a := &API{From: shown, Server: q.Server, SHA256: openapi.Digest(data), places: places}
+	shown := a.From
 	refuse := func(kind capability.ErrorKind, why error, fix string) (*API, error) {
 		return nil, errors.Join(&capability.Error{Kind: kind, Op: "add API", Target: shown, Err: why, Fix: fix}, a.Close())
 	}
+	a.SHA256 = openapi.Digest(data)
 	if a.staged, err = places.stage(); err != nil {
 		return nil, err
 	}
-	a.document = documentName(data)
+	a.document = a.documentName(data)
 	if err := os.WriteFile(filepath.Join(a.staged, a.document), data, fileMode); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -86,6 +99,9 @@ func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
 	}
 	if len(batch.Capabilities) == 0 {
 		why, fix := errors.New("document has no readable operations"), "name an OpenAPI 3 or Swagger 2.0 document, as JSON or YAML"
+		if a.graph {
+			why, fix = errors.New("the schema has no readable operations"), "name a GraphQL schema"
+		}
 		for _, p := range batch.Problems {
 			if p.Severity == capability.Grave || p.Code == "no-operations" {
 				why, fix = errors.New(p.Message), p.Fix
@@ -104,7 +120,7 @@ func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
 		}
 	}
 	a.Operations, a.Problems = batch.Capabilities, batch.Problems
-	if a.Name = q.Name; a.Name == "" {
+	if a.Name = firstText(a.Name, q.Name); a.Name == "" {
 		a.Name = usualName(a.Operations[0].Category, shown)
 	}
 	if !apiName.MatchString(a.Name) {
@@ -118,9 +134,9 @@ func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
 }
 
 // readDocument reads an address or a file. An address is shown without its query.
-func readDocument(ctx context.Context, from string) (data []byte, shown string, err error) {
+func (p Places) readDocument(ctx context.Context, from string) (data []byte, shown string, err error) {
 	if strings.Contains(from, "://") {
-		return remote.Fetch(ctx, from)
+		return p.Fetch(ctx, from)
 	}
 	path, err := filepath.Abs(from)
 	if err != nil {
@@ -137,7 +153,7 @@ func readDocument(ctx context.Context, from string) (data []byte, shown string, 
 	case err != nil:
 		return nil, path, err
 	case !info.Mode().IsRegular():
-		return nil, path, refuse("it is not a regular file", "name the OpenAPI document itself")
+		return nil, path, refuse("it is not a regular file", "name the document itself")
 	case info.Size() > most:
 		return nil, path, refuse(fmt.Sprintf("document has %d bytes, more than the limit of %d", info.Size(), int64(most)), "split it")
 	}
@@ -154,11 +170,15 @@ func origin(from string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-func documentName(data []byte) string {
-	if text := strings.TrimLeft(strings.TrimPrefix(string(data[:min(len(data), 64)]), "\ufeff"), " \t\r\n"); strings.HasPrefix(text, "{") {
-		return "openapi.json"
+func (a *API) documentName(data []byte) string {
+	name, other := "openapi", ".yaml"
+	if a.graph {
+		name, other = openapi.GraphQLDocument, ".graphql"
 	}
-	return "openapi.yaml"
+	if text := strings.TrimLeft(strings.TrimPrefix(string(data[:min(len(data), 64)]), "\ufeff"), " \t\r\n"); strings.HasPrefix(text, "{") {
+		return name + ".json"
+	}
+	return name + other
 }
 
 // usualName makes a name of an API's title, or of the place that it came from.
@@ -186,19 +206,17 @@ func (a *API) load(ctx context.Context) (capability.Batch, error) {
 	if err := a.mark(); err != nil {
 		return capability.Batch{}, err
 	}
-	return loadFolder(ctx, a.staged)
-}
-
-func loadFolder(ctx context.Context, dir string) (capability.Batch, error) {
-	tree := source.NewTree(source.TreeConfig{Path: dir, Trust: capability.TrustUser})
-	batch, err := tree.Load(ctx)
-	return batch, errors.Join(err, tree.Close())
+	return a.places.Load(ctx, a.staged)
 }
 
 // mark writes the marker.
 func (a *API) mark() error {
 	text := "# Written by ken add. The operations of the document can be called while it has\n# this digest. ken remove removes the API.\n"
-	for _, line := range [][2]string{{"document", a.document}, {"sha256", a.SHA256}, {"server", a.Server}, {"from", a.From}} {
+	lines := [][2]string{{"document", a.document}, {"sha256", a.SHA256}, {"server", a.Server}, {"from", a.From}}
+	if a.graph {
+		lines = append(lines, [2]string{"name", a.Name}, [2]string{"auth", a.auth})
+	}
+	for _, line := range lines {
 		if line[1] != "" {
 			text += line[0] + ": " + yamledit.Flow(line[1]) + "\n"
 		}
@@ -313,7 +331,7 @@ func (a *API) compare(ctx context.Context) error {
 			return err
 		}
 	}
-	before, err := loadFolder(ctx, target)
+	before, err := a.places.Load(ctx, target)
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,10 @@ import (
 // A writer puts the files of a package into a folder. Names cannot leave it, links
 // and special files are refused, and there is a limit to all of it.
 type writer struct {
-	root  *os.Root
-	files int
-	bytes int64
+	root    *os.Root
+	files   int
+	folders int // that an archive names
+	bytes   int64
 }
 
 func (w *writer) folder(name string) error {
@@ -28,6 +29,15 @@ func (w *writer) folder(name string) error {
 		return nil
 	}
 	return w.root.MkdirAll(name, 0o755)
+}
+
+// entry makes a folder that an archive names. They count: an archive of nothing but
+// folders is small, and would fill a disk with them.
+func (w *writer) entry(name string) error {
+	if w.folders++; w.folders > packagefiles.MostFiles {
+		return fmt.Errorf("more than %d folders", packagefiles.MostFiles)
+	}
+	return w.folder(name)
 }
 
 // file writes one file. Only whether it is executable is kept of its mode.
@@ -135,7 +145,7 @@ func (w *writer) tar(from io.Reader) error {
 		switch h.Typeflag {
 		case tar.TypeXGlobalHeader:
 		case tar.TypeDir:
-			err = w.folder(name)
+			err = w.entry(name)
 		case tar.TypeReg:
 			err = w.file(name, h.FileInfo().Mode(), in)
 		default:
@@ -178,7 +188,7 @@ func (w *writer) zip(f *os.File) error {
 		}
 		switch mode := e.Mode(); {
 		case mode.IsDir():
-			err = w.folder(name)
+			err = w.entry(name)
 		case !mode.IsRegular():
 			err = fmt.Errorf("%s is a link or a special file; a package has none", e.Name)
 		default:

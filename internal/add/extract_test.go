@@ -135,3 +135,29 @@ func TestManyFiles(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestManyFolders: there is a limit to the number of folders, too.
+func TestManyFolders(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"tar": tarOf(t, entry{name: "a/", kind: tar.TypeDir, mode: 0o755}, entry{name: "b/", kind: tar.TypeDir, mode: 0o755}), "zip": zipOf(t, "a/", "b/"),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "archive"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(filepath.Join(dir, "archive"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		w := &writer{root: root, folders: packagefiles.MostFiles - 1}
+		if err := w.extract(f); err == nil || !strings.Contains(err.Error(), "folders") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package add
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 
+	"ken/capability"
 	"ken/internal/wholefile"
 )
 
@@ -14,11 +17,21 @@ const (
 	fileMode = 0o600
 )
 
-// Places are the folders that are written to.
+// Places are the folders that are written to, and how the rest is read.
 type Places struct {
 	Capabilities string // of the user: APIs, each in a folder
 	Extensions   string // of the user: packages, each in a folder
 	Staging      string // what is not added yet; nothing there is in the catalog
+
+	World
+}
+
+// A World is how what is added is read: documents at addresses, and folders as the
+// catalog reads them. All fields are required. Package remote has Fetch and Ask.
+type World struct {
+	Fetch func(ctx context.Context, address string) (data []byte, shown string, err error)
+	Ask   func(ctx context.Context, address string, header http.Header, body []byte) (data []byte, shown string, err error)
+	Load  func(ctx context.Context, dir string) (capability.Batch, error)
 }
 
 // stage returns a new empty folder.

@@ -301,7 +301,7 @@ func (p *Package) Load(ctx context.Context) error {
 	if p.SHA256, err = packagefiles.Digest(root.FS()); err != nil {
 		return err
 	}
-	batch, err := loadFolder(ctx, p.dir)
+	batch, err := p.places.Load(ctx, p.dir)
 	if err != nil {
 		return err
 	}

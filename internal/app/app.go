@@ -158,6 +158,8 @@ type knowParts struct {
 	Live    catalog.Live     // adds capabilities while the program runs
 	own     *catalog.Catalog // the tools that are part of the program
 
+	ofDatabases *source.Memory // the tools of the databases in ken.yaml; nil: there are none in this catalog
+
 	// Reading lists where capabilities are read from, in order of precedence,
 	// highest first.
 	Reading []sources.Place
@@ -196,7 +198,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	var a *App
-	loader, err := reload.New(reload.Config{Places: places, File: cfg.ConfigFile, Changed: func(rules *policy.Rules, err error) { a.enforcer.Apply(rules, err) }})
+	loader, err := reload.New(reload.Config{Places: places, File: cfg.ConfigFile, Fresh: func() error { return a.Replicas.Current() }, Changed: func(rules *policy.Rules, err error) { a.enforcer.Apply(rules, err) }})
 	if err != nil {
 		return nil, err
 	}
@@ -267,8 +269,12 @@ func (a *App) build(cfg Config) error {
 	if list := a.functions.Tools(); len(list) > 0 {
 		s.Add(executors.Memory("functions", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "functions of the program"})
 	}
-	if list := executors.DatabaseTools(a.Settings.Databases); len(list) > 0 && len(cfg.Catalogs) == 0 { // Catalogs replace every source
-		s.Add(executors.Memory("databases", capability.TrustUser, list), sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
+	if len(cfg.Catalogs) == 0 { // they replace every source
+		list := executors.DatabaseTools(a.Settings.Databases)
+		a.ofDatabases = executors.Memory("databases", capability.TrustUser, list)
+		if len(list) > 0 {
+			s.Add(a.ofDatabases, sources.Place{Trust: capability.TrustUser, Why: "databases that ken.yaml names"})
+		}
 	}
 	made := source.NewMemory("made at run time", capability.TrustUser)
 	s.Add(made, sources.Place{Trust: capability.TrustUser, Why: "made while the program runs"})
@@ -343,9 +349,6 @@ func (a *App) View() door.View { return a.Door.View(a.Principal) }
 // models, and why.
 func (a *App) OperatorView() door.View { return a.Door.OperatorView(a.Principal) }
 
-// databases returns the databases that ken.yaml names now.
-func (a *App) databases() []config.Database { return a.effective().Databases }
-
 // machineEvery is how often the catalog looks at the machine in any case.
 const machineEvery = 30 * time.Second
 
@@ -358,7 +361,9 @@ func (a *App) Watch(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	beside.Go(func() { a.tidy(ctx) })
+	beside.Go(func() { a.Replicas.follow(ctx) })
 	beside.Go(func() { a.watchServers(ctx) })
+	beside.Go(func() { watchDatabases(ctx, a) })
 	beside.Go(func() {
 		a.Catalog.WatchMachine(ctx, machineEvery, func() uint64 { return a.Secrets.Changes()<<32 + executors.MissingFiles(a.databases()) })
 	})

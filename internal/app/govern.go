@@ -17,9 +17,11 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/govern/redaction"
 	"ken/internal/govern/reload"
+	"ken/internal/govern/shared"
 	"ken/internal/know/catalog"
 	"ken/internal/lazy"
 	"ken/internal/secret"
+	"ken/internal/serve/replica"
 	"ken/internal/store"
 )
 
@@ -32,6 +34,8 @@ type governParts struct {
 	Redactor  *redaction.Redactor // keeps Secrets, and tokens of ken serve, out of texts
 	Approvals approval.Recorded
 	Archive   audit.Archive // the audit log of all processes
+
+	Replicas Replicas
 
 	store lazy.Value[*store.Store]
 	desk  lazy.Value[*approval.Desk]
@@ -63,10 +67,22 @@ func (a *App) govern(loader *reload.Loader) {
 		}
 		return s, err
 	}
+	g.Replicas.app = a
+	home := ""
+	if a.Settings.Store != "" {
+		err := os.MkdirAll(a.Places.State, 0o700)
+		if err == nil {
+			home, err = replica.Home(a.Places.State)
+		}
+		if err != nil {
+			a.log.Error("this machine has no name among the replicas", "error", err)
+		}
+		g.Replicas.shared = shared.New(shared.Config{Store: g.store.Get, File: config.SharedFile(a.Places), Seen: filepath.Join(a.Places.State, "store.seen"), Log: a.log})
+	}
 	g.desk.Build = a.openDesk
 	g.trail.Build = a.openTrail
 	g.Approvals = approval.Recorded{Desk: g.desk.Get, Log: g.trail.Get}
-	g.Archive = audit.Archive{Dir: a.Places.Audit, CheckpointDir: cmp.Or(a.Settings.Audit.CheckpointDir, a.Places.Checkpoints), KeyFile: filepath.Join(a.Places.State, "audit.key"), Store: g.store.Get}
+	g.Archive = audit.Archive{Dir: a.Places.Audit, CheckpointDir: cmp.Or(a.Settings.Audit.CheckpointDir, a.Places.Checkpoints), KeyFile: filepath.Join(a.Places.State, "audit.key"), Store: g.store.Get, Home: home}
 }
 
 func (a *App) openDesk() (*approval.Desk, error) {

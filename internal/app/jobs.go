@@ -8,20 +8,37 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
+	"ken/internal/know/catalog"
 	"ken/internal/procid"
+	"ken/internal/run/executor"
+	"ken/internal/run/executors"
 	"ken/internal/run/queue"
 	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
 )
 
 // Jobs returns the queue of calls that run later.
 func (a *App) Jobs() (queue.Queue, error) {
+	q, err := a.jobs.Get()
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func newJobs(a *App) (*queue.Stored, error) {
 	s, err := a.store.Get()
 	if err != nil {
 		return nil, err
@@ -53,6 +70,7 @@ func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 	}
 	j.Call.Target, j.Folder = target.Capability.ID, a.Places.Workspace
 	j.Group = cmp.Or(target.Extension, target.Capability.Origin.Source)
+	j.Needs = jobNeeds(target.Capability, a.effective().Sandbox.Require)
 	q, err := a.Jobs()
 	if err != nil {
 		return queue.Job{}, err
@@ -66,6 +84,70 @@ func (a *App) AddJob(ctx context.Context, j queue.Job) (queue.Job, error) {
 		return queue.Job{}, errors.Join(err, undone)
 	}
 	return j, nil
+}
+
+// jobNeeds returns what the worker must have that runs a capability: its programs, its
+// platform, and for a program the sandbox profile that sandbox.require wants.
+func jobNeeds(c *capability.Capability, require config.Requirement) []string {
+	var needs []string
+	program := executors.ProgramOf(c)
+	for _, name := range append(slices.Clone(c.RequiredBins), program) {
+		if need := queue.NeedProgram(name); name != "" && !strings.ContainsAny(name, `/\`) && !slices.Contains(needs, need) {
+			needs = append(needs, need)
+		}
+	}
+	if len(c.RequiredPlatforms) > 0 {
+		needs = append(needs, queue.NeedPlatform(c.RequiredPlatforms))
+	}
+	switch {
+	case program == "" || runtime.GOOS != "linux":
+	case require == config.RequireFull:
+		needs = append(needs, queue.NeedSandbox(string(sandbox.Full)))
+	case require == config.RequireLandlock:
+		needs = append(needs, queue.NeedSandbox(string(sandbox.Landlock)))
+	}
+	return needs
+}
+
+// hasNeed reports whether this machine has what a job needs. What it does not know it
+// leaves to the call, which says what is missing.
+func hasNeed(a *App) func(need string) bool {
+	onPath := catalog.ThisMachine().HasBin
+	programs := executor.NewPrograms(a.path, a.Places.Workspace, filepath.Join(a.Places.Home, "extensions")).Within(sandbox.Requirement(a.Settings.Sandbox.Require))
+	return func(need string) bool {
+		if name, ok := strings.CutPrefix(need, queue.NeedProgram("")); ok {
+			return onPath(name) || programs.Has(name)
+		}
+		if profile, ok := strings.CutPrefix(need, queue.NeedSandbox("")); ok {
+			here := sandbox.Probe(context.Background()).Isolation.Profile
+			return here == sandbox.Full || string(here) == profile
+		}
+		if names, ok := strings.CutPrefix(need, queue.NeedPlatform(nil)); ok {
+			return slices.Contains(strings.Split(names, " or "), runtime.GOOS)
+		}
+		return true
+	}
+}
+
+// aboutWorker returns what a worker says of this machine: the sandbox profile as soon
+// as it is found.
+func aboutWorker() func() queue.Member {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // not known: it only helps people
+	}
+	var profile atomic.Pointer[sandbox.Profile]
+	go func() {
+		p := sandbox.Probe(context.Background()).Isolation.Profile
+		profile.Store(&p)
+	}()
+	return func() queue.Member {
+		m := queue.Member{Host: host, Platform: runtime.GOOS}
+		if p := profile.Load(); p != nil {
+			m.Sandbox = string(*p)
+		}
+		return m
+	}
 }
 
 // CancelJobsOf cancels the jobs that an agent added and that have not ended, and
@@ -148,7 +230,8 @@ func (a *App) Worker(pool *Pool, cfg Config) (queue.WorkerConfig, error) {
 			return queue.Limits{PerGroup: set.PerExtension, PerPrincipal: set.PerPrincipal}
 		},
 		Remember: func() time.Duration { return a.effective().Limits.Remember },
-		Drain:    a.Settings.Serve.Drain, Log: cfg.Log,
+		About:    aboutWorker(), Has: hasNeed(a),
+		Drain: a.Settings.Serve.Drain, Log: cfg.Log,
 	}, nil
 }
 
@@ -185,6 +268,9 @@ func (m *jobMaker) Invoke(ctx context.Context, j queue.Job, live io.Writer) (cap
 		return capability.Result{}, err
 	}
 	defer done()
+	if e, err := a.OperatorView().Lookup(string(j.Call.Target)); len(j.Needs) > 0 && err == nil && !e.Available {
+		a.Catalog.LookAgain() // the worker has what the job needs, perhaps since a moment ago
+	}
 	call := jobCall(j)
 	call.Live = live
 	view := a.Door.ViewFor(door.Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)})

@@ -164,6 +164,34 @@ func TestDatabaseFileAppears(t *testing.T) {
 	until(t, a, func() bool { return late().Ready() })
 }
 
+// TestDatabasesChange: a running Ken has the databases that ken.yaml names, also
+// those that were added, and none that was removed.
+func TestDatabasesChange(t *testing.T) {
+	dir, getenv := home(t, nil)
+	file := filepath.Join(dir, "shop.db")
+	write(t, file, "")
+	a := watched(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	has := func(id string) bool {
+		_, err := a.OperatorView().Lookup(id)
+		return err == nil
+	}
+	name := func(names ...string) {
+		text := "databases: {"
+		for _, n := range names {
+			text += n + ": {engine: sqlite, path: " + file + "}, "
+		}
+		write(t, filepath.Join(dir, ".ken", "ken.yaml"), text+"}\n")
+	}
+	name("shop")
+	until(t, a, func() bool { return has("tool:db_shop_query") })
+	name("shop", "crm")
+	until(t, a, func() bool { return has("tool:db_crm_query") && has("tool:db_shop_query") })
+	name("crm")
+	until(t, a, func() bool { return has("tool:db_crm_query") && !has("tool:db_shop_query") })
+	name()
+	until(t, a, func() bool { return !has("tool:db_crm_query") })
+}
+
 // watched opens an App and watches it, like a daemon does.
 func watched(t *testing.T, cfg Config) *App {
 	t.Helper()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
@@ -18,11 +19,11 @@ func (a *App) MCP() *mcpserver.Server {
 
 // newMCP makes a server. Without settle no client's word is taken for a
 // person's.
-func (a *App) newMCP(settle func(context.Context, capability.Principal, string, mcpserver.Decision) error) *mcpserver.Server {
+func (a *App) newMCP(settle func(context.Context, capability.Principal, mcpserver.Reply) error) *mcpserver.Server {
 	cfg := mcpserver.Config{
-		Door: a.Door, Version: Version(), Log: a.log, Surface: string(a.Settings.MCP.Surface), Pinned: a.Settings.MCP.Pinned,
+		Door: a.Door, Version: Version(), Log: a.log, Surface: string(a.Settings.MCP.Surface), Surfaces: a.Settings.MCP.Surfaces, Pinned: a.Settings.MCP.Pinned,
 		Intents: func() []string { return a.Rules().IntentsAt(policy.SurfaceMCP) }, Ask: mcpbridge.Approvals{Recorded: a.Approvals}.Ask, Settle: settle, Hosts: a.Settings.Serve.Hosts,
-		Exposed: mcpbridge.ExposedName,
+		Exposed: mcpbridge.ExposedName, Page: mcpbridge.PageOf, Skills: &mcpbridge.Skills{},
 		Whole: func(ctx context.Context, who capability.Principal, session, handle string) (capability.Result, error) {
 			kept, err := a.results.Get()
 			if err != nil {
@@ -42,7 +43,17 @@ func (a *App) newMCP(settle func(context.Context, capability.Principal, string, 
 			_, err = desk.Wait(ctx, ticket)
 			return err
 		},
+		Signer: func() mcpserver.Signer {
+			if g := a.Replicas.group.Load(); g != nil {
+				return g
+			}
+			return nil
+		},
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
+		Jobs: mcpbridge.Jobs{
+			Queue: a.Jobs, Enter: a.AddJob, Record: a.RecordJob, Redact: a.Redactor.Redact,
+			Keep: func() time.Duration { return a.effective().Limits.Jobs.Keep },
+		},
 	}
 	if a.gateway != nil {
 		cfg.Backends, cfg.EndSession, cfg.Missing = mcpbridge.Backends{Gateway: a.gateway, Redactor: a.Redactor}, a.gateway.EndSession, a.Servers.Unset

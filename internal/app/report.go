@@ -2,6 +2,7 @@ package app
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"ken/internal/config"
@@ -35,14 +36,20 @@ func (a *App) reportTurn(done event.Done, began time.Time) {
 	_ = a.Door.Turned(turnEvent(done, ended.Sub(began))) // the log reports what it cannot write
 	turn := strconv.Itoa(done.Turn)
 	s := trace.Span{
-		ID: trace.TurnID(done.Session, turn), Name: "turn", Began: began, Ended: ended,
-		Attributes: map[string]string{
-			"ken.session": done.Session, "ken.turn": turn, "ken.end": string(done.Reason), "gen_ai.operation.name": "invoke_agent",
-			"gen_ai.usage.input_tokens": strconv.Itoa(done.Usage.Input), "gen_ai.usage.output_tokens": strconv.Itoa(done.Usage.Output),
+		ID: trace.TurnID(done.Session, turn), Name: "invoke_agent ken", Began: began, Ended: ended,
+		Attributes: map[string]any{
+			"ken.session": done.Session, "ken.turn": turn, "ken.end": string(done.Reason),
+			"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ken", "gen_ai.conversation.id": done.Session,
+			"gen_ai.usage.input_tokens": done.Usage.Input, "gen_ai.usage.output_tokens": done.Usage.Output,
+			"gen_ai.usage.cache_read.input_tokens": done.Usage.CachedRead, "gen_ai.usage.cache_creation.input_tokens": done.Usage.CachedWrite,
 		},
 	}
+	if done.Steps > 0 {
+		provider, model, _ := strings.Cut(done.Account.Model, "/")
+		s.Attributes["gen_ai.provider.name"], s.Attributes["gen_ai.request.model"] = provider, model
+	}
 	if done.Reason == event.EndFailed || done.Reason == event.EndLimit {
-		s.Failed = done.Why
+		s.Failed, s.Attributes["error.type"] = done.Why, string(done.Reason)
 	}
 	a.reporter.Span(s)
 }

@@ -10,12 +10,14 @@ import (
 	"ken/internal/dirs"
 	"ken/internal/govern/trace"
 	"ken/internal/lazy"
+	"ken/internal/objectstore"
 	"ken/internal/procid"
 	"ken/internal/run/executor/ask"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/executors"
 	"ken/internal/run/grants"
 	"ken/internal/run/plugins"
+	"ken/internal/run/queue"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
 	"ken/internal/secret"
@@ -33,6 +35,7 @@ type runParts struct {
 	lookup    executors.Lookup
 	results   lazy.Value[*result.Store]
 	runner    lazy.Value[*runner.Runner]
+	jobs      lazy.Value[*queue.Stored]
 	enforcer  runner.Enforcer
 }
 
@@ -44,15 +47,28 @@ func (a *App) prepareRunning(cfg Config) error {
 	a.functions = f
 	a.results.Build = func() (*result.Store, error) {
 		set := a.Settings.Results
-		s, err := result.Open(result.Config{
-			Dir: filepath.Join(a.Places.State, "results"), Keep: set.Keep, PerSession: set.PerSession, MaxBytes: set.MaxBytes, MaxTotal: set.MaxTotal,
-		})
+		cfg := result.Config{Dir: filepath.Join(a.Places.State, "results"), Keep: set.Keep, PerSession: set.PerSession, MaxBytes: set.MaxBytes, MaxTotal: set.MaxTotal}
+		if a.Replicas.Possible() {
+			cfg.Shared = a.store.Get
+			if set.Store != "" {
+				bucket, err := objectstore.Open(objectstore.Config{Address: set.Store, Secret: func(name string) (string, error) {
+					v, err := a.Secrets.Lookup(name)
+					return v.Reveal(), err
+				}})
+				if err != nil {
+					return nil, err
+				}
+				cfg.Objects = bucket
+			}
+		}
+		s, err := result.Open(cfg)
 		if err == nil {
 			a.closers.Add(s.Close)
 		}
 		return s, err
 	}
 	a.runner.Build = a.newRunner
+	a.jobs.Build = func() (*queue.Stored, error) { return newJobs(a) }
 	return nil
 }
 
@@ -91,6 +107,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.Replicas.following.Store(true)
 	a.Redactor.HoldTokens(auth.Known(a.Places.State)) // of a server that runs beside, or did
 	table, err := executors.New(a.executorConfig(kept))
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -64,7 +66,10 @@ func TestServersOfAFileThatIsWritten(t *testing.T) {
 		{says("other", "192.168.0.0/16"), "other", "[192.168.0.0/16]"},
 	} {
 		write(t, file, step.text)
-		a.Servers.Reread(t.Context())
+		// The settings may be a moment old, so a change is looked for more than once.
+		for end := time.Now().Add(time.Second); !a.Servers.Reread(t.Context()) && time.Now().Before(end); {
+			runtime.Gosched()
+		}
 		list := a.Servers.Definitions()
 		if len(list) != 1 || list[0].Name != step.name || fmt.Sprint(list[0].Networks) != step.networks {
 			t.Errorf("with %q servers() = %+v, want %s with %s", step.text, list, step.name, step.networks)

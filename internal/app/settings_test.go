@@ -41,7 +41,8 @@ func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
 		byName[strings.ToLower(s.Key)] = s.Key
 	}
 	// The tools of databases are part of the catalog, which is made at the start;
-	// what a call may do is asked now (run/executors).
+	// watchDatabases keeps them current, and what a call may do is asked now
+	// (run/executors).
 	lints := []string{"databases"}
 	fset, read := token.NewFileSet(), map[string]int{}
 	for name, f := range sourceFiles(t, fset, append(parts(), ".")...) {

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/audit"
@@ -23,6 +26,7 @@ import (
 	"ken/internal/serve/httpapi"
 	"ken/internal/serve/httpapi/catalogapi"
 	"ken/internal/serve/httpapi/chatapi"
+	"ken/internal/serve/httpapi/manageapi"
 	"ken/internal/serve/httpapi/stream"
 	"ken/internal/serve/httpapi/systemapi"
 	"ken/internal/serve/httpapi/trailapi"
@@ -30,6 +34,7 @@ import (
 	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/metrics"
 	"ken/internal/serve/reviews"
+	"ken/internal/serve/servercard"
 	"ken/internal/serve/settings"
 	"ken/internal/setup"
 	"ken/internal/store"
@@ -71,7 +76,15 @@ func newSite(waiting context.Context, a *App, log *slog.Logger) (*Site, error) {
 	s.meters = metrics.NewMeters(&s.numbers, s.readings())
 	told := s.meters.Outcome
 	a.counter.Store(&told)
-	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: s.records.Put, Last: s.lastEntry, Log: log})
+	s.hub = stream.New(stream.Config{Turn: s.turn, Keep: s.records.Put, Last: s.lastEntry, Relay: s.relay(), Log: log})
+	running, stop := context.WithCancel(context.WithoutCancel(waiting)) // turns end after waiting does
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.hub.Run(running) }()
+	a.closers.Add(func() error {
+		stop()
+		<-ended
+		return nil
+	})
 	s.mcp = s.mcpHandler(waiting)
 	docs, err := web.Docs()
 	if err != nil {
@@ -79,6 +92,7 @@ func newSite(waiting context.Context, a *App, log *slog.Logger) (*Site, error) {
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
 		Routes: s.routes(waiting), Page: web.Dist, Docs: docs, MCP: s.mcp, Log: log,
+		Card: servercard.Config{Version: Version(), Protocols: mcp.SupportedProtocolVersions(), Open: s.app.Settings.Serve.Auth == config.AuthOff},
 		Info: wire.Info{Title: "Ken", Version: Version(), Summary: "The capability layer between agents and what they can do", Public: []string{"/healthz"}},
 		Answered: func(r *wire.Route, status int, took time.Duration) {
 			s.meters.Request(r.Name, status, took, r.Stream != nil)
@@ -92,6 +106,7 @@ func (s *Site) routes(waiting context.Context) []wire.Route {
 	routes := slices.Concat(
 		systemapi.Routes(s.system(waiting)), chatapi.Routes(s.chat()),
 		catalogapi.Routes(s.catalog(waiting)), trailapi.Routes(s.trail(waiting)),
+		manageapi.Routes(s.manage(waiting)),
 	)
 	for i := range routes {
 		stream := routes[i].Stream
@@ -174,7 +189,10 @@ func (s *Site) mcpHandler(waiting context.Context) *mcpbridge.Handler {
 		<-done
 		return nil
 	})
-	return &mcpbridge.Handler{People: s.app.MCP(), Agents: agents, Waiting: waiting}
+	people := s.app.MCP()
+	people.OnAnswered(s.meters.MCP)
+	agents.OnAnswered(s.meters.MCP)
+	return &mcpbridge.Handler{People: people, Agents: agents, Waiting: waiting}
 }
 
 // turn has the engine made when the first turn comes.
@@ -200,14 +218,31 @@ func (s *Site) lastEntry(ctx context.Context, who capability.Principal, id strin
 	return head.Last, err
 }
 
+// relay passes on the events of turns between replicas; nil: this is the only one.
+func (s *Site) relay() *stream.Relay {
+	g := s.app.Replicas.group.Load()
+	if g == nil {
+		return nil
+	}
+	return &stream.Relay{
+		Name: g.ID(), Store: s.app.store.Get, Peers: g.Peers, Answer: chatapi.Relayed(s.reply),
+		Left: func(ctx context.Context, who capability.Principal, id string, left []event.Asked) {
+			chatapi.Deny(ctx, s.reply, who, id, left)
+		},
+	}
+}
+
+// reply answers what a turn asked.
+func (s *Site) reply(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
+	return s.app.Questions.Reply(ctx, who, id, asked, consent.Answer(said))
+}
+
 func (s *Site) chat() chatapi.Config {
 	a := s.app
 	return chatapi.Config{
 		Hub: s.hub, Sessions: a.Sessions, Engine: func() (chatapi.Engine, error) { return a.Engine() }, Folder: a.Places.Workspace, Modes: func() []string { return a.Rules().ModeNames() },
 		Commands: func(who auth.Identity) *slash.Index { return a.Commands.For(callerOf(who)) }, NoCommands: a.Commands.Denied, Inspect: s.records.Get, Surface: string(policy.SurfaceChat),
-		Reply: func(ctx context.Context, who capability.Principal, id string, asked event.Asked, said chatapi.Answer) error {
-			return a.Questions.Reply(ctx, who, id, asked, consent.Answer(said))
-		},
+		Reply: s.reply,
 		FindAgain: func(ctx context.Context, who capability.Principal, head session.Head, text string) (door.Found, error) {
 			view := a.Door.ViewFor(door.Viewer{Principal: who, Mode: head.Mode, Surface: policy.SurfaceChat})
 			return a.Door.Preview(ctx, view, door.Query{Text: text, Scope: capability.Scope{Agent: head.Agent, Mode: head.Mode}})
@@ -230,16 +265,25 @@ func (s *Site) catalog(waiting context.Context) catalogapi.Config {
 
 func (s *Site) trail(waiting context.Context) trailapi.Config {
 	a := s.app
-	return trailapi.Config{
+	cfg := trailapi.Config{
 		Door: a.Door, Desk: a.Desk, Settle: a.Approvals.Settle, Revoke: a.Approvals.Revoke, Waiting: waiting, Redact: a.Redactor.Redact,
 		AuditDir: a.Places.Audit, Prove: a.Archive.Prove, Read: s.readKept,
-		Verify: func(ctx context.Context) (audit.Report, error) { return a.Archive.Verify(ctx) },
+		Verify: func(ctx context.Context) (audit.Report, error) {
+			if all := a.Replicas.Audit(); all != nil {
+				return all.Verify(ctx)
+			}
+			return a.Archive.Verify(ctx)
+		},
 		Route: func(ctx context.Context, who auth.Identity, line string) (capability.Call, error) {
 			return a.Commands.Route(ctx, callerOf(who), line)
 		},
 		Lines: a.Questions.Lines, Jobs: a.Jobs, AddJob: a.AddJob, RecordJob: a.RecordJob,
 		Opens: s.opens,
 	}
+	if all := a.Replicas.Audit(); all != nil {
+		cfg.View, cfg.Follow = all.View, all.Follow
+	}
+	return cfg
 }
 
 // opens reports whether who may open the session; false if it cannot be read.
@@ -276,7 +320,7 @@ func (s *Site) readKept(ctx context.Context, who capability.Principal, id, handl
 func (s *Site) readings() metrics.Readings {
 	a := s.app
 	return metrics.Readings{
-		Version: Version(), Started: s.started,
+		Cluster: s.cluster(), Version: Version(), Started: s.started,
 		Catalog: func() metrics.Catalog {
 			st := a.OperatorView().Stats()
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
@@ -300,6 +344,23 @@ func (s *Site) readings() metrics.Readings {
 	}
 }
 
+// cluster reads how the replicas stand; nil: this is the only one.
+func (s *Site) cluster() func() metrics.Cluster {
+	r := &s.app.Replicas
+	g := r.group.Load()
+	if g == nil {
+		return nil
+	}
+	return func() metrics.Cluster {
+		st := g.State()
+		c := metrics.Cluster{Replica: st.ID, Host: st.Host, Live: st.Live, Lag: r.shared.Age(), Current: func() bool { return r.Current() == nil }}
+		if s.hub != nil {
+			c.Sent, c.Received = s.hub.Relayed()
+		}
+		return c
+	}
+}
+
 func (s *Site) system(waiting context.Context) systemapi.Config {
 	a := s.app
 	cfg := systemapi.Config{
@@ -313,7 +374,7 @@ func (s *Site) system(waiting context.Context) systemapi.Config {
 			return a.Door.View(who.Principal)
 		},
 		Stats: func() door.Stats { return a.OperatorView().Stats() }, Ready: s.probes(waiting),
-		Settings: a.settingsPage().List, Set: a.settingsPage().Set,
+		Settings: a.settingsPage().List, Set: a.settingsPage().Set, Check: a.settingsPage().Check, Reset: a.settingsPage().Reset,
 		Doctor:   func(ctx context.Context) []doctor.Check { return doctor.Examine(a.Facts(ctx)) },
 		Insights: a.Door.Insights, Price: a.Models.Price, Prices: a.Models.Prices,
 		SetPrice: func(_ context.Context, _ auth.Identity, p outcome.Price) error { return a.Models.SetPrice(p) },

@@ -228,7 +228,10 @@ func TestSiteAsked(t *testing.T) {
 		"nobody": {},
 	}
 	agentsMay := []string{"abortTurn", "addJob", "beginSession", "cancelJob", "compactSession", "invoke", "play", "retryJob", "retryTurn", "say"}
-	decisions := []string{"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "revokeGrant", "rewindSession", "setProviderKey", "settleApproval"}
+	decisions := []string{
+		"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "resetSetting", "revokeGrant", "rewindSession", "setProviderKey", "settleApproval",
+		"add", "beginLogin", "connectClient", "disconnectClient", "discardAddition", "planAddition", "planConnection", "removeAdded", "removeSecret", "setSecret", "tryAddition",
+	}
 	for _, route := range s.routes(t.Context()) {
 		decides := route.Decision != ""
 		if decides != slices.Contains(decisions, route.Name) {

@@ -11,7 +11,6 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/lazy"
-	"ken/internal/procid"
 	"ken/internal/run/result"
 	"ken/internal/talk/commands"
 	"ken/internal/talk/consent"
@@ -47,7 +46,7 @@ func (a *App) prepareTalking(cfg Config) {
 		if err != nil {
 			return nil, err
 		}
-		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: procid.Self(), Dead: procid.Dead}), nil
+		return session.New(db, session.Config{Keep: a.Settings.Chat.Keep, Process: a.Replicas.process(), Dead: a.Replicas.dead}), nil
 	}
 	t.engine.Build = a.newEngine
 	a.Questions = consent.Questions{Approvals: a.Approvals, Turns: func() (consent.Turns, error) { return a.Engine() }, Change: func(folder string, call capability.Call) string {

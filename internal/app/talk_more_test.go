@@ -135,7 +135,7 @@ func TestS342TurnAndCallAreOneTrace(t *testing.T) {
 	for _, s := range doc.ResourceSpans[0].ScopeSpans[0].Spans {
 		by[s.Name] = s
 	}
-	turn, call := by["turn"], by["call tool:list_files"]
+	turn, call := by["invoke_agent ken"], by["execute_tool tool:list_files"]
 	if turn.SpanID == "" || turn.ParentSpanID != "" || call.ParentSpanID != turn.SpanID || call.TraceID != turn.TraceID {
 		t.Errorf("spans = %+v, want the call below the turn", by)
 	}

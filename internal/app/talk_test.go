@@ -287,7 +287,7 @@ func TestHooksAreAsked(t *testing.T) {
 func TestNoModel(t *testing.T) {
 	_, getenv := home(t, nil)
 	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	if err := a.Models.Check(); !errors.Is(err, opener.ErrNoModel) || !strings.Contains(err.Error(), "ken config set model") {
+	if err := a.Models.Check(); !errors.Is(err, opener.ErrNoModel) || !strings.Contains(err.Error(), "ken model set") {
 		t.Errorf("CheckModel = %v", err)
 	}
 	events := say(t, a, "/list_files")

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/asking"
 	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
-	"ken/internal/talk/consent"
 )
 
 // approveCommand is ken approve: it answers approval requests.
@@ -54,8 +54,40 @@ func (c *approveCommand) overview(ctx context.Context, a *app.App, _ []string) e
 		}
 		return err
 	}
+	if c.interactive() && err == nil {
+		return c.askAll(ctx, a, desk, tickets)
+	}
 	c.out.Linef("%s", c.out.Style(output.Dim, "ken approve list shows all about them; ken approve grant ID or ken approve deny ID answers one."))
 	return err
+}
+
+// askAll asks the person at the terminal about each request in turn.
+func (c *approveCommand) askAll(ctx context.Context, a *app.App, desk *approval.Desk, tickets []approval.Ticket) error {
+	prompt := c.asks()
+	prompt.Later = true
+	for _, t := range tickets {
+		if !desk.MaySettle(a.Principal, &t) {
+			continue
+		}
+		// One answer can settle several requests, and another person can answer.
+		if now, err := desk.Get(ctx, t.ID); err != nil || now.State != approval.Pending {
+			continue
+		}
+		c.out.Linef("")
+		prompt.Show(t, a.Questions.Lines(t))
+		answer, err := prompt.Decide(ctx, t)
+		if errors.Is(err, asking.ErrLater) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		answer.By = a.Principal
+		if err := c.settle(ctx, a, t.ID, answer); err != nil {
+			fmt.Fprintf(c.err, "ken: %s\n", output.Line(err.Error()))
+		}
+	}
+	return nil
 }
 
 func (c *approveCommand) list() *cobra.Command {
@@ -99,35 +131,12 @@ func (c *approveCommand) printTicket(a *app.App, t approval.Ticket, whole bool) 
 	p := c.out
 	p.Linef("%s  %s", p.Style(output.Bold, t.ID), p.Style(output.Yellow, string(t.State)))
 	for _, line := range a.Questions.Lines(t) {
-		if !whole && slices.Contains(beside, line.Name) {
+		if !whole && slices.Contains(asking.Beside(), line.Name) {
 			continue
 		}
-		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(c.factText(line), "\n", "\n"+strings.Repeat(" ", 16)))
+		p.Linef("  %s  %s", p.Style(output.Dim, fmt.Sprintf("%-12s", output.Line(line.Name))), strings.ReplaceAll(asking.Text(p, line), "\n", "\n"+strings.Repeat(" ", 16)))
 	}
 }
-
-// factText returns the text of a fact of a request. The lines of a change are
-// coloured by what happens to them.
-func (c *environment) factText(l approval.Line) string {
-	text := output.Text(l.Text)
-	if l.Name != consent.ChangeLine {
-		return text
-	}
-	var out []string
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		switch {
-		case strings.HasPrefix(line, "+"):
-			line = c.out.Style(output.Green, line)
-		case strings.HasPrefix(line, "-"):
-			line = c.out.Style(output.Red, line)
-		}
-		out = append(out, line)
-	}
-	return strings.Join(out, "\n")
-}
-
-// beside names the facts of a request that few people decide by.
-var beside = []string{"tenant", "surface", "origin", "intent", "mode", "asked", "state", "hash", "digest", "ticket"}
 
 func (c *approveCommand) listGrants(ctx context.Context, a *app.App, desk *approval.Desk) error {
 	held, err := desk.Held(ctx, approval.Filter{Tenant: a.Principal.Tenant})

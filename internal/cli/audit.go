@@ -10,16 +10,19 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/cli/auditing"
-	"ken/internal/govern/audit"
 )
 
 func newAudit(c *environment) *cobra.Command {
 	return group("audit", "Read and verify the audit log", auditing.Commands(auditing.Config{
 		Out: c.out, Err: c.err, JSON: &c.json, PrintJSON: c.printJSON, Args: args, Moment: moment,
 		Usage: func(err error) error { return usageError{err} },
-		With: func(cmd *cobra.Command, run func(context.Context, audit.Archive) error) error {
+		With: func(cmd *cobra.Command, run func(context.Context, auditing.Log) error) error {
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
-				err := run(ctx, a.Archive)
+				log := auditing.Log{Archive: a.Archive}
+				if all := a.Replicas.Audit(); all != nil {
+					log.All = all
+				}
+				err := run(ctx, log)
 				if errors.Is(err, auditing.ErrChanged) {
 					return errSilent
 				}

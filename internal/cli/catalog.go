@@ -189,8 +189,10 @@ func (c *catalogCommand) lint() *cobra.Command {
 }
 
 func (c *catalogCommand) why() *cobra.Command {
-	return &cobra.Command{
+	var message string
+	cmd := &cobra.Command{
 		Use: "why ID", Short: "Explain where a capability comes from, and whether and why it is available", Args: args(cobra.ExactArgs(1)),
+		Example:           "  ken catalog why tool:read_file\n  ken catalog why tool:read_file --for \"show me the notes\"     also: would a model see it for this message?",
 		ValidArgsFunction: c.completeIDs,
 		RunE: c.withTarget(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.OperatorView().Lookup(given[0])
@@ -201,6 +203,13 @@ func (c *catalogCommand) why() *cobra.Command {
 			related, err := a.OperatorView().Related(string(e.ID))
 			if err != nil {
 				return err
+			}
+			if message != "" {
+				found, err := a.Door.Preview(ctx, a.OperatorView(), door.Query{Text: message})
+				if err != nil {
+					return err
+				}
+				why = append(why, catalogreport.Relevance(found, e.ID))
 			}
 			if c.json {
 				return c.printJSON(map[string]any{"id": e.ID, "state": e.State, "available": e.Available, "why": why, "related": related})
@@ -218,6 +227,8 @@ func (c *catalogCommand) why() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().StringVar(&message, "for", "", "also say whether a model would be shown it for this `message`")
+	return cmd
 }
 
 const mostRelated = 6 // relations that are printed

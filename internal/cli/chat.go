@@ -51,7 +51,7 @@ func newChat(env *environment) *cobra.Command {
 		Use: "chat", Short: "Talk with a model that uses your capabilities, under your rules",
 		Long: "Talk with a model. It sees the capabilities that fit each message. Its calls pass the same\n" +
 			"rules, approvals and sandbox as every other call, and are recorded.\n\n" +
-			"  ken config set model ollama/qwen3     which model, as PROVIDER/NAME\n" +
+			"  ken model set ollama/qwen3            which model, as PROVIDER/NAME\n" +
 			"  ken chat                              a conversation\n" +
 			"  ken chat -p \"what changed today?\"     one turn; prints the answer\n" +
 			"  ken chat -p - < question.txt          the message from standard input\n" +

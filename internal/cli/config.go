@@ -76,10 +76,45 @@ func (c *configCommand) printSetting(cfg config.Config, key string) error {
 }
 
 func (c *configCommand) set() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "set KEY VALUE", Short: "Change one setting in your ken.yaml; the old file is saved as ken.yaml.bak", Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, given []string) error { return c.change(cmd.Context(), given[0], given[1]) },
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if all {
+				return c.share(cmd, given[0], given[1], func(file string) error { return config.Set(file, given[0], given[1]) })
+			}
+			return c.change(cmd.Context(), given[0], given[1])
+		},
 	}
+	sharedFlag(cmd, &all)
+	return cmd
+}
+
+func sharedFlag(cmd *cobra.Command, all *bool) {
+	cmd.Flags().BoolVar(all, "shared", false, "for all replicas that have the same PostgreSQL as their store, within a second; goes over ken.yaml")
+}
+
+// share changes a setting for all replicas.
+func (c *configCommand) share(cmd *cobra.Command, key, value string, edit func(file string) error) error {
+	return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
+		if value != "" {
+			if err := a.Settings.CheckSet(key, value); err != nil {
+				return err
+			}
+		}
+		if err := a.Replicas.Change(ctx, key, config.Shown(key, value), edit); err != nil {
+			return err
+		}
+		if c.json {
+			return c.printJSON(map[string]any{"shared": true, "key": key, "value": config.Shown(key, value)})
+		}
+		if value == "" {
+			c.out.Linef("%s is no longer set for all replicas", output.Line(key))
+		} else {
+			c.out.Linef("%s is now %s on all replicas", output.Line(key), output.Line(config.Shown(key, value)))
+		}
+		return nil
+	})(cmd, nil)
 }
 
 // change sets one setting in the user's file, and says what does not work yet.
@@ -88,9 +123,13 @@ func (c *configCommand) change(ctx context.Context, key, value string) error {
 	if err != nil {
 		return err
 	}
+	replaced := ""
 	if now, _, err := c.settings(); err == nil { // if a file is wrong, Set reports it
 		if err := now.CheckSet(key, value); err != nil {
 			return err
+		}
+		if old, origin, err := now.Explain(key); err == nil && strings.HasPrefix(origin, file+":") && config.HasEntries(old) {
+			replaced = old
 		}
 	}
 	if err := config.Set(file, key, value); err != nil {
@@ -106,6 +145,9 @@ func (c *configCommand) change(ctx context.Context, key, value string) error {
 		return c.printJSON(said)
 	}
 	c.out.Linef("%s: %s is now %s", output.Line(file), output.Line(key), output.Line(config.Shown(key, value)))
+	if replaced != "" && replaced != config.Shown(key, value) {
+		c.out.Linef("It replaces %s; %s has the old file.", output.Line(replaced), output.Line(file+".bak"))
+	}
 	if !atOnce {
 		c.out.Linef("%s", c.out.Style(output.Dim, "Restart a running Ken to apply it."))
 	}
@@ -116,9 +158,16 @@ func (c *configCommand) change(ctx context.Context, key, value string) error {
 }
 
 func (c *configCommand) unset() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use: "unset KEY", Short: "Remove one setting from your ken.yaml, so that its default applies", Args: args(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, given []string) error {
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if all {
+				return c.share(cmd, given[0], "", func(file string) error {
+					_, err := config.Unset(file, given[0])
+					return err
+				})
+			}
 			file, err := c.ownFile()
 			if err != nil {
 				return err
@@ -142,6 +191,8 @@ func (c *configCommand) unset() *cobra.Command {
 			return nil
 		},
 	}
+	sharedFlag(cmd, &all)
+	return cmd
 }
 
 // reach says why ken serve refuses these settings, with serve.addr as its address.

@@ -30,14 +30,17 @@ func newConnect(env *environment) *cobra.Command {
 			"move behind Ken, which takes their place. ken disconnect undoes it, byte for byte.",
 		Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			how.Client = given[0]
+			if given[0] == "generic" && how.File == "" {
+				return usageError{errors.New("name the client's configuration with --file FILE")}
+			}
+			how.Client = connect.NameOf(given[0], how.File)
 			c.serving = true // what is there already need not be started for the plan
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 				return c.connect(ctx, a, how, dry, yes, without)
 			})(cmd, given)
 		},
 	}
-	cmd.Flags().StringVar(&how.File, "file", "", "change only this configuration `file`")
+	cmd.Flags().StringVar(&how.File, "file", "", "change only this configuration `file`; required for generic, which is any client with a JSON, TOML or YAML file")
 	cmd.Flags().StringVar(&how.Project, "project", "", "also change the project files in this `folder`, which may be shared with others")
 	cmd.Flags().BoolVar(&how.HTTP, "http", false, "connect the client to a running ken serve, with its own agent token, instead of starting ken mcp")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
@@ -51,7 +54,7 @@ func clients() []string {
 	for _, k := range connect.Clients() {
 		out = append(out, k.Name)
 	}
-	return out
+	return append(out, "generic")
 }
 
 func clientNames() string { return strings.Join(clients(), ", ") }
@@ -128,7 +131,7 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 	if err != nil {
 		return err
 	}
-	return c.startConnected(ctx, plan.Client, names, out)
+	return c.startConnected(ctx, plan, names, out)
 }
 
 // ownProgram returns the path of this program, for a client to start.
@@ -226,9 +229,17 @@ func (c *environment) agree(ctx context.Context, yes bool, question string) (boo
 func newDisconnect(env *environment) *cobra.Command {
 	c := &connectCommand{env}
 	var force bool
+	var file string
 	cmd := &cobra.Command{
 		Use: "disconnect CLIENT", Short: "Remove Ken from a client's configuration and restore its servers", Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			switch {
+			case given[0] == "generic" && file == "":
+				return usageError{errors.New("name the client's configuration with --file FILE")}
+			case given[0] != "generic" && file != "":
+				return usageError{errors.New("--file is only for generic; disconnecting restores every file of " + output.Line(given[0]))}
+			}
+			given[0] = connect.NameOf(given[0], file)
 			c.serving = true
 			return c.withApp(func(ctx context.Context, a *app.App, given []string) error {
 				d, err := a.Clients.Disconnect(ctx, given[0], force)
@@ -238,32 +249,13 @@ func newDisconnect(env *environment) *cobra.Command {
 				if c.json {
 					return c.printJSON(d)
 				}
-				for _, f := range d.Files {
-					c.out.Linef("%s %s", c.out.Style(output.Green, f.How+":"), output.Line(f.Path))
-					for _, n := range f.Notes {
-						c.out.Linef("  %s", output.Line(n))
-					}
-				}
-				if d.Token {
-					c.out.Linef("the token of %s is removed; a client that still shows it is refused", output.Line(given[0]))
-				}
-				if d.Rules > 0 {
-					c.out.Linef("removed: %s that came from the settings of %s, which apply there again", output.Plural(d.Rules, "rule"), output.Line(given[0]))
-				}
-				if len(d.Removed) > 0 {
-					c.out.Linef("Ken no longer has %s", output.Line(strings.Join(d.Removed, ", ")))
-				}
-				if len(d.Secrets) > 0 {
-					c.out.Linef("removed with them, as the client's own file has them again: the secrets %s", output.Line(strings.Join(d.Secrets, ", ")))
-				}
-				for _, name := range d.Stay {
-					c.out.Linef("the secret %s stays, since you set it; ken secret rm %s removes it", output.Line(name), output.Line(name))
-				}
+				connectreport.PrintDisconnected(c.out, given[0], d)
 				return nil
 			})(cmd, given)
 		},
 	}
 	cmd.Flags().Bool("yes", false, "accepted as in ken connect; disconnecting asks nothing")
+	cmd.Flags().StringVar(&file, "file", "", "the configuration `file` of a generic client")
 	cmd.Flags().BoolVar(&force, "force", false, "restore the original bytes even if the file was changed since")
 	return cmd
 }

@@ -8,13 +8,15 @@ import (
 	"ken/internal/app"
 	"ken/internal/cli/connectreport"
 	"ken/internal/cli/output"
+	"ken/internal/connect"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpservers/toolreview"
 )
 
 // startConnected starts every server that moved once, and says what the menu
 // was and is.
-func (c *connectCommand) startConnected(ctx context.Context, client string, names []string, out connectreport.Report) error {
+func (c *connectCommand) startConnected(ctx context.Context, plan *connect.Plan, names []string, out connectreport.Report) error {
+	client := plan.Client
 	a, err := app.Open(ctx, app.Config{ConfigFile: c.configFile})
 	if err != nil {
 		return err
@@ -44,7 +46,9 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 	for _, n := range a.Servers.FromOthers(client) {
 		out.Others = append(out.Others, connectreport.Neighbour{Client: n.Client, Servers: n.Servers})
 	}
-	menu, err := a.MCP().Menu(ctx, a.Principal, connectreport.ClientInfo(client))
+	who := a.Principal
+	who.Agent = client
+	menu, err := a.MCP().Menu(ctx, who, connectreport.ClientInfo(client), plan.Surface)
 	if err != nil {
 		return err
 	}
@@ -53,7 +57,7 @@ func (c *connectCommand) startConnected(ctx context.Context, client string, name
 		return c.printJSON(out)
 	}
 	out.PrintStarts(c.out)
-	c.out.Linef("\n%s", out.MenuWords(menu))
+	c.out.Linef("\n%s", out.MenuWords(menu, plan.Surface != ""))
 	out.PrintHTTP(c.out)
 	c.out.Linef("Restart %s to use it. ken disconnect %s undoes it; ken doctor shows the sandbox profile of each server.", client, client)
 	return nil

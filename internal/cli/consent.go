@@ -14,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/app"
+	"ken/internal/cli/asking"
 	"ken/internal/cli/chat"
 	"ken/internal/cli/output"
 	"ken/internal/govern/approval"
@@ -71,9 +72,7 @@ func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability
 	if derr != nil {
 		return false, derr
 	}
-	for _, line := range a.Questions.Lines(t) {
-		c.out.Linef("%s  %s", c.out.Style(output.Bold, fmt.Sprintf("%12s", output.Line(line.Name))), strings.ReplaceAll(c.factText(line), "\n", "\n"+strings.Repeat(" ", 14)))
-	}
+	c.asks().Show(t, a.Questions.Lines(t))
 	answer, derr := c.decide(ctx, t)
 	if derr != nil {
 		return false, derr
@@ -90,48 +89,16 @@ func (c consentPrompt) consent(ctx context.Context, a *app.App, call *capability
 
 // decide asks until there is an answer that counts; none is a no.
 func (c consentPrompt) decide(ctx context.Context, t approval.Ticket) (approval.Answer, error) {
-	wide := t.Question.Widest == approval.Session
-	choices := "[y] this once, [n] no, [N] no, and do not ask again in this session"
-	wider := map[string]approval.Answer{}
-	if wide {
-		choices = "[y] this once"
-		for _, o := range t.Offers {
-			key := map[string]string{"always call": "a", "always prefix": "p", "session tool": "s"}[string(o.Scope)+" "+string(o.Covers)]
-			if key == "" {
-				continue
-			}
-			wider[key] = approval.Answer{Effect: approval.Yes, Scope: o.Scope, Covers: o.Covers}
-			choices += fmt.Sprintf("\n  [%s] %s", key, output.Line(o.Text))
-			if len(o.Examples) > 0 {
-				choices += output.Line(" (as " + strings.Join(o.Examples, " · ") + ")")
-			}
+	return c.asks().Decide(ctx, t)
+}
+
+// asks returns what asks the person at the terminal about requests.
+func (c *environment) asks() asking.Prompt {
+	return asking.Prompt{Out: c.out, Read: func(ctx context.Context) (string, error) { return readLine(ctx, c.in) }, Forget: func() {
+		if f, ok := c.in.(*os.File); ok {
+			chat.Flush(f)
 		}
-		choices += "\n  [n] no, [N] no, and do not ask again in this session"
-	}
-	if f, ok := c.in.(*os.File); ok {
-		chat.Flush(f)
-	}
-	for range 3 {
-		fmt.Fprintf(c.out, "%s %s: ", c.out.Style(output.Yellow, "Allow it?"), choices)
-		line, err := readLine(ctx, c.in)
-		if err != nil {
-			return approval.Answer{}, err
-		}
-		line = strings.TrimSpace(line)
-		if answer, ok := wider[line]; ok {
-			return answer, nil
-		}
-		switch {
-		case line == "y" || line == "yes":
-			return approval.Answer{Effect: approval.Yes, Scope: approval.Once}, nil
-		case line == "N":
-			return approval.Answer{Effect: approval.No, Scope: approval.Session}, nil
-		case line == "" || line == "n" || line == "no":
-			return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
-		}
-		c.out.Linef("%q is none of them", output.Line(line))
-	}
-	return approval.Answer{Effect: approval.No, Scope: approval.Once}, nil
+	}}
 }
 
 // readLine waits for a line, or for ctx. The reader that is left behind goes

@@ -53,7 +53,7 @@ func hostDaemon(ctx context.Context, l *daemon.Listener, cfg daemon.Config, log 
 // daemonClients serves each client by the App of its folder.
 func daemonClients(pool *app.Pool, log *slog.Logger) daemon.Handler {
 	return func(ctx context.Context, hello shim.Hello, conn net.Conn) error {
-		settings, client, err := fromHello(hello, log)
+		settings, client, surface, err := fromHello(hello, log)
 		if err != nil {
 			return err
 		}
@@ -64,15 +64,16 @@ func daemonClients(pool *app.Pool, log *slog.Logger) daemon.Handler {
 		defer done()
 		who := a.Principal
 		who.Agent = client
-		if err := a.MCP().Serve(ctx, who, conn, mcpserver.Hello{}); !errors.Is(err, net.ErrClosed) {
+		if err := a.MCP().Serve(ctx, who, conn, mcpserver.Hello{Surface: surface}); !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		return nil
 	}
 }
 
-// fromHello reads what a client was started with, and its name where it has one.
-func fromHello(h shim.Hello, log *slog.Logger) (cfg app.Config, client string, err error) {
+// fromHello reads what a client was started with: its name where it has one, and
+// the surface that it asks for.
+func fromHello(h shim.Hello, log *slog.Logger) (cfg app.Config, client, surface string, err error) {
 	cfg = app.Config{Dir: h.Dir, Log: log, Getenv: func(name string) string {
 		if v, ok := h.Env[name]; ok || name == "HOME" || name == "PATH" || strings.HasPrefix(name, "KEN_") || strings.HasPrefix(name, "XDG_") {
 			return v // a client that has none has none
@@ -84,11 +85,12 @@ func fromHello(h shim.Hello, log *slog.Logger) (cfg app.Config, client string, e
 	flags.StringVar(&cfg.ConfigFile, "config", "", "")
 	flags.StringArrayVar(&cfg.Catalogs, "catalog", nil, "")
 	flags.StringVar(&client, "client", "", "")
+	flags.StringVar(&surface, "surface", "", "")
 	if err := flags.Parse(h.Args); err != nil {
-		return cfg, "", fmt.Errorf("read the flags of ken mcp: %w", err)
+		return cfg, "", "", fmt.Errorf("read the flags of ken mcp: %w", err)
 	}
 	if client != "" {
 		err = auth.CheckAgent(client)
 	}
-	return cfg, client, err
+	return cfg, client, surface, err
 }

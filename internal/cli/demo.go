@@ -149,7 +149,11 @@ func (c *demoCommand) showAudit(ctx context.Context, a *app.App, turns []demoTur
 	c.out.Linef("\n%s", c.out.Style(output.Bold, "What the demo recorded in its audit log:"))
 	c.out.Table([]output.Column{{Style: output.Dim}, {Style: output.Dim}, {}, {Style: output.Bold}, {}, {Style: output.Dim, Grow: true}}, rows)
 	if report.OK() {
-		c.out.Linef("All %s are intact: ken audit verify checks it for your own log.", output.Plural(len(records), "record"))
+		opened := ""
+		if len(records) > len(rows) {
+			opened = ", and the one that opened the log,"
+		}
+		c.out.Linef("These %s%s are intact: ken audit verify checks it for your own log.", output.Plural(len(rows), "record"), opened)
 	} else {
 		c.out.Linef("%s", c.out.Style(output.Red, "The audit log of the demo is not intact."))
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -18,14 +19,15 @@ type doctorCommand struct{ *environment }
 
 func newDoctor(env *environment) *cobra.Command {
 	c := &doctorCommand{env}
-	return &cobra.Command{
+	var cluster, accept bool
+	var migrate string
+	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check this installation and say how to fix problems", Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			facts, err := c.facts(cmd)
+			checks, err := c.checks(cmd, cluster, accept, migrate)
 			if err != nil {
 				return err
 			}
-			checks := doctor.Examine(facts)
 			worst := doctor.Worst(checks)
 			if c.json {
 				if err := c.printJSON(map[string]any{"worst": worst, "checks": checks}); err != nil {
@@ -40,6 +42,25 @@ func newDoctor(env *environment) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&cluster, "cluster", false, "check the replicas that have the same PostgreSQL as their store instead")
+	cmd.Flags().BoolVar(&accept, "accept-restore", false, "with --cluster: go on with a store that was put back to an earlier state")
+	cmd.Flags().StringVar(&migrate, "migrate", "", "with --cluster: only bring the tables of the store to this version, forward or back; latest: the newest that this program knows")
+	return cmd
+}
+
+func (c *doctorCommand) checks(cmd *cobra.Command, cluster, accept bool, migrate string) (checks []doctor.Check, err error) {
+	if (accept || migrate != "") && !cluster {
+		return nil, usageError{errors.New("--accept-restore and --migrate are about all replicas: add --cluster")}
+	}
+	if !cluster {
+		facts, err := c.facts(cmd)
+		return doctor.Examine(facts), err
+	}
+	err = c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
+		checks, err = a.Replicas.Doctor(ctx, accept, migrate)
+		return err
+	})(cmd, nil)
+	return checks, err
 }
 
 func (c *doctorCommand) facts(cmd *cobra.Command) (doctor.Facts, error) {

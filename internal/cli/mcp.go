@@ -11,6 +11,7 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/cli/output"
+	"ken/internal/memory"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/mcpserver"
 	"ken/internal/serve/shim"
@@ -22,7 +23,7 @@ type mcpCommand struct{ *environment }
 func newMCP(env *environment) *cobra.Command {
 	c := &mcpCommand{env}
 	var alone, stop bool
-	var client string
+	var client, surface string
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP over standard input and output; a client starts this", Args: args(cobra.NoArgs),
 		Long: "Serve MCP over standard input and output. All ken mcp processes of a user share one daemon,\n" +
@@ -34,22 +35,26 @@ func newMCP(env *environment) *cobra.Command {
 			if err := auth.CheckAgent(client); client != "" && err != nil {
 				return usageError{err}
 			}
+			if surface != "" && surface != "direct" && surface != "bridge" {
+				return usageError{errors.New("--surface is direct or bridge")}
+			}
 			if !alone && shim.Supported {
 				// Flags before the command led here; see shim.Mine.
-				if shim.Main(c.flags(client)) != 0 {
+				if shim.Main(c.flags(client, surface)) != 0 {
 					return errSilent
 				}
 				return nil
 			}
 			c.serving = true
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
-				return c.mcpAlone(ctx, a, client)
+				return c.mcpAlone(ctx, a, client, surface)
 			})(cmd, nil)
 		},
 	}
 	cmd.Flags().BoolVar(&alone, "standalone", false, "serve without a daemon, with servers of its own")
 	cmd.Flags().BoolVar(&stop, "stop", false, "stop the daemon after its current clients; the next ken mcp starts a new one")
 	cmd.Flags().StringVar(&client, "client", "", "the `name` of the client that starts this, as in ken connect; rules with agents apply to it")
+	cmd.Flags().StringVar(&surface, "surface", "", "the `surface` for this client, direct or bridge, where mcp.surface and mcp.surfaces leave it open")
 	cmd.MarkFlagsMutuallyExclusive("standalone", "stop")
 	return cmd
 }
@@ -94,10 +99,13 @@ func (c *mcpCommand) stopDaemon() error {
 }
 
 // flags are those that the daemon must know.
-func (c *mcpCommand) flags(client string) []string {
+func (c *mcpCommand) flags(client, surface string) []string {
 	var out []string
 	if client != "" {
 		out = append(out, "--client="+client)
+	}
+	if surface != "" {
+		out = append(out, "--surface="+surface)
 	}
 	if c.configFile != "" {
 		out = append(out, "--config="+c.configFile)
@@ -109,13 +117,14 @@ func (c *mcpCommand) flags(client string) []string {
 }
 
 // mcpAlone serves one client from this process.
-func (c *mcpCommand) mcpAlone(ctx context.Context, a *app.App, client string) error {
+func (c *mcpCommand) mcpAlone(ctx context.Context, a *app.App, client, surface string) error {
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan error, 1)
 	go func() { watched <- a.Watch(watching) }()
+	go memory.Trim(watching)
 	who := a.Principal
 	who.Agent = client
-	err := a.MCP().Serve(ctx, who, stdio{c.in, c.out}, mcpserver.Hello{})
+	err := a.MCP().Serve(ctx, who, stdio{c.in, c.out}, mcpserver.Hello{Surface: surface})
 	stop()
 	return errors.Join(err, <-watched)
 }

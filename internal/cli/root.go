@@ -92,11 +92,11 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 		Use: use, Short: short,
 		Args: func(cmd *cobra.Command, given []string) error {
 			if len(given) == 0 {
-				return usageError{fmt.Errorf("%s needs one of its commands; see %s --help", cmd.CommandPath(), cmd.CommandPath())}
+				return nil
 			}
 			return usageError{seeHelp(cmd, fmt.Sprintf("%s has no command %q%s", cmd.CommandPath(), given[0], meant(cmd, given[0])))}
 		},
-		RunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // the commands, and what each does
 	}
 	cmd.AddCommand(subs...)
 	return cmd

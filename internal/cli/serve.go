@@ -308,6 +308,12 @@ func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *s
 		a.Redactor.HoldTokens(guard.Tokens.All())
 		guard.Tokens.OnNew(func(v secret.Value) { a.Redactor.HoldTokens([]secret.Value{v}) })
 	}
+	if a.Replicas.Possible() {
+		guard.Current, guard.Beside = a.Replicas.Current, func(f func(context.Context)) { go f(ctx) }
+		if err := a.Replicas.Join(ctx, guard.Tokens); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	site, err := a.NewSite(ctx, log)
 	if err != nil {
 		return nil, nil, nil, err

@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/connect/places"
+	"ken/internal/connect/yamltable"
 )
 
 // A Client is a program that people use MCP servers with.
@@ -27,7 +28,7 @@ type Client struct {
 	// user returns the files that may hold a person's servers, the one to be made
 	// first where there is none, and the folder that tells that the client is
 	// there at all.
-	user func(env environment) (files []string, folder string)
+	user func(env places.Environment) (files []string, folder string)
 
 	project []string // files inside a project
 	parse   func(*fields) (Server, string)
@@ -72,21 +73,35 @@ func (e Entry) headers() pairs {
 func Clients() []Client {
 	return []Client{
 		{Name: "claude", Title: "Claude Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: bracedRefs,
-			user: claudeFiles, project: []string{".mcp.json"}, parse: parseClaude, entry: entryTyped("stdio", true)},
+			user: places.Claude, project: []string{".mcp.json"}, parse: parseClaude, entry: entryTyped("stdio", true)},
 		{Name: "codex", Title: "Codex", at: []string{"mcp_servers"}, format: tomlFormat{}, notation: noRefs,
-			user: codexFiles, project: []string{".codex/config.toml"}, parse: parseCodex, entry: entryCodex},
+			user: places.Codex, project: []string{".codex/config.toml"}, parse: parseCodex, entry: entryCodex},
+		{Name: "continue", Title: "Continue", at: []string{"mcpServers"}, format: yamlFormat{yamltable.Table{Key: "mcpServers", List: true}}, notation: templateRefs,
+			user: places.Continue, project: []string{".continue/config.yaml"}, parse: parseContinue, entry: entryContinue},
+		{Name: "copilot", Title: "GitHub Copilot CLI", at: []string{"mcpServers"}, format: jsonFormat{}, notation: bracedRefs,
+			user: places.Copilot, project: []string{".mcp.json", ".github/mcp.json"}, parse: parseCopilot, entry: entryCopilot},
+		{Name: "crush", Title: "Crush", at: []string{"mcp"}, format: jsonFormat{}, notation: shellRefs,
+			user: places.Crush, project: []string{".crush.json", "crush.json"}, parse: parseCrush, entry: entryTyped("stdio", false)},
 		{Name: "cursor", Title: "Cursor", at: []string{"mcpServers"}, format: jsonFormat{}, notation: editorRefs,
-			user: cursorFiles, project: []string{".cursor/mcp.json"}, parse: parseEditor, entry: entryPlain("url")},
+			user: places.Cursor, project: []string{".cursor/mcp.json"}, parse: parseEditor, entry: entryPlain("url")},
 		{Name: "gemini", Title: "Gemini CLI", at: []string{"mcpServers"}, format: jsonFormat{}, notation: shellRefs,
-			user: geminiFiles, project: []string{".gemini/settings.json"}, parse: parseGemini, entry: entryPlain("httpUrl")},
+			user: places.Gemini, project: []string{".gemini/settings.json"}, parse: parseGemini, entry: entryPlain("httpUrl")},
+		{Name: "goose", Title: "Goose", at: []string{"extensions"}, format: yamlFormat{yamltable.Table{Key: "extensions"}}, notation: noRefs,
+			user: places.Goose, parse: parseGoose, entry: entryGoose},
+		{Name: "jetbrains", Title: "JetBrains Junie", at: []string{"mcpServers"}, format: jsonFormat{}, notation: noRefs,
+			user: places.JetBrains, project: []string{".junie/mcp/mcp.json"}, parse: parseEditor, entry: entryPlain("url")},
+		{Name: "lmstudio", Title: "LM Studio", at: []string{"mcpServers"}, format: jsonFormat{}, notation: noRefs,
+			user: places.LMStudio, parse: parseEditor, entry: entryPlain("url")},
 		{Name: "opencode", Title: "opencode", at: []string{"mcp"}, format: jsonFormat{}, notation: opencodeRef,
-			user: opencodeFiles, project: []string{"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"}, parse: parseOpencode, entry: entryOpencode},
+			user: places.Opencode, project: []string{"opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"}, parse: parseOpencode, entry: entryOpencode},
 		{Name: "qwen", Title: "Qwen Code", at: []string{"mcpServers"}, format: jsonFormat{}, notation: shellRefs,
-			user: qwenFiles, project: []string{".qwen/settings.json"}, parse: parseQwen, entry: entryPlain("httpUrl")},
+			user: places.Qwen, project: []string{".qwen/settings.json"}, parse: parseQwen, entry: entryQwen},
 		{Name: "vscode", Title: "VS Code", at: []string{"servers"}, format: jsonFormat{}, notation: editorRefs,
-			user: vscodeFiles, project: []string{".vscode/mcp.json"}, parse: parseEditor, entry: entryTyped("stdio", false)},
+			user: places.VSCode, project: []string{".vscode/mcp.json"}, parse: parseEditor, entry: entryTyped("stdio", false)},
+		{Name: "windsurf", Title: "Windsurf", at: []string{"mcpServers"}, format: jsonFormat{}, notation: editorRefs,
+			user: places.Windsurf, parse: parseWindsurf, entry: entryPlain("serverUrl")},
 		{Name: "zed", Title: "Zed", at: []string{"context_servers"}, format: jsonFormat{}, notation: noRefs,
-			user: zedFiles, project: []string{".zed/settings.json"}, parse: parseZed, entry: entryPlain("url")},
+			user: places.Zed, project: []string{".zed/settings.json"}, parse: parseZed, entry: entryPlain("url")},
 	}
 }
 
@@ -98,6 +113,15 @@ func clientNamed(name string) (Client, error) {
 		}
 		names = append(names, c.Name)
 	}
+	if isGeneric(name) {
+		return Client{
+			Name: name, Title: "the client", at: []string{"mcpServers"}, format: jsonFormat{}, notation: editorRefs,
+			user: func(places.Environment) ([]string, string) {
+				return []string{"the file that --file names"}, "that of it"
+			}, parse: parseEditor, entry: entryGeneric,
+		}, nil
+	}
+	names = append(names, generic+" with --file")
 	return Client{}, &capability.Error{
 		Kind: capability.NotFound, Op: "connect", Target: fmt.Sprintf("%.40q", name),
 		Err: errors.New("unknown client"), Fix: "name one of " + strings.Join(names, ", "),
@@ -121,77 +145,6 @@ func (c Client) ours(e Entry, name string, v any) bool {
 	return (s.Command == e.Command || base == "ken") && len(s.Args) > 0 && s.Args[0] == "mcp"
 }
 
-// environment is where the files of a person are.
-type environment struct {
-	home   string
-	getenv func(string) string
-	goos   string
-}
-
-// config is the folder of settings, by the rules of the system.
-func (e environment) config() string {
-	return cmp.Or(e.getenv("XDG_CONFIG_HOME"), filepath.Join(e.home, ".config"))
-}
-
-func claudeFiles(e environment) ([]string, string) {
-	if dir := e.getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return []string{filepath.Join(dir, ".claude.json")}, dir
-	}
-	return []string{filepath.Join(e.home, ".claude.json")}, filepath.Join(e.home, ".claude")
-}
-
-func codexFiles(e environment) ([]string, string) {
-	dir := cmp.Or(e.getenv("CODEX_HOME"), filepath.Join(e.home, ".codex"))
-	return []string{filepath.Join(dir, "config.toml")}, dir
-}
-
-func cursorFiles(e environment) ([]string, string) {
-	dir := filepath.Join(e.home, ".cursor")
-	return []string{filepath.Join(dir, "mcp.json")}, dir
-}
-
-func geminiFiles(e environment) ([]string, string) {
-	dir := filepath.Join(cmp.Or(e.getenv("GEMINI_CLI_HOME"), e.home), ".gemini")
-	return []string{filepath.Join(dir, "settings.json")}, dir
-}
-
-func qwenFiles(e environment) ([]string, string) {
-	dir := cmp.Or(e.getenv("QWEN_HOME"), filepath.Join(e.home, ".qwen"))
-	return []string{filepath.Join(dir, "settings.json")}, dir
-}
-
-func opencodeFiles(e environment) ([]string, string) {
-	dir := filepath.Join(e.config(), "opencode")
-	files := []string{filepath.Join(dir, "opencode.jsonc"), filepath.Join(dir, "opencode.json"), filepath.Join(dir, "config.json")}
-	if file := e.getenv("OPENCODE_CONFIG"); file != "" {
-		files = append([]string{file}, files...)
-	}
-	return files, dir
-}
-
-func vscodeFiles(e environment) ([]string, string) {
-	base := e.config()
-	switch e.goos {
-	case "darwin":
-		base = filepath.Join(e.home, "Library", "Application Support")
-	case "windows":
-		base = cmp.Or(e.getenv("APPDATA"), filepath.Join(e.home, "AppData", "Roaming"))
-	}
-	dir := filepath.Join(base, "Code", "User")
-	return []string{filepath.Join(dir, "mcp.json")}, dir
-}
-
-func zedFiles(e environment) ([]string, string) {
-	dir := filepath.Join(e.config(), "zed")
-	switch e.goos {
-	case "darwin":
-		dir = filepath.Join(e.home, ".config", "zed")
-	case "windows":
-		dir = filepath.Join(cmp.Or(e.getenv("APPDATA"), filepath.Join(e.home, "AppData", "Roaming")), "Zed")
-	}
-	return []string{filepath.Join(dir, "settings.json")}, dir
-}
-
 // A File is one file of a client's configuration.
 type File struct {
 	Path    string
@@ -209,12 +162,12 @@ type Where struct {
 	Project string              // a folder whose own files are taken too
 }
 
-func (w Where) environment() environment {
+func (w Where) environment() places.Environment {
 	getenv := w.Getenv
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	return environment{w.Home, getenv, runtime.GOOS}
+	return places.Environment{Home: w.Home, Getenv: getenv, GOOS: runtime.GOOS}
 }
 
 // Find returns the files of a client, the one that Ken's entry belongs into
@@ -255,7 +208,7 @@ func Find(w Where) ([]File, error) {
 	return files, nil
 }
 
-func userFiles(c Client, env environment) ([]File, error) {
+func userFiles(c Client, env places.Environment) ([]File, error) {
 	paths, folder := c.user(env)
 	var files []File
 	for _, path := range paths {

@@ -1,7 +1,9 @@
 package connect
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -206,8 +208,33 @@ func (c *Connector) Disconnect(ctx context.Context, client string, force bool) (
 			d.Rules++
 		}
 	}
-	d.Token, err = c.cfg.RemoveToken(client)
-	return d, err
+	if d.Token, err = c.cfg.RemoveToken(client); err != nil {
+		return d, err
+	}
+	if err := c.tidy(); err != nil { // the client has its files again in any case
+		c.cfg.Log.Warn("something of the connection is left in Ken's folder", "error", err)
+	}
+	return d, nil
+}
+
+// tidy removes what connecting made and no connection needs any more: an mcp.json
+// without servers, and the key of the records.
+func (c *Connector) tidy() error {
+	data, err := os.ReadFile(c.cfg.ServerFile)
+	if err == nil && noServers(data) {
+		err = os.Remove(c.cfg.ServerFile)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, c.records().Clean())
+}
+
+// noServers reports whether a file says nothing but that there are no servers. A
+// comment is something.
+func noServers(data []byte) bool {
+	var b bytes.Buffer
+	return json.Compact(&b, data) == nil && b.String() == `{"mcpServers":{}}`
 }
 
 func (c *Connector) records() *Vault { return NewVault(c.cfg.RecordDir, c.cfg.Secrets) }

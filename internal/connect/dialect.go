@@ -50,6 +50,7 @@ func parseGemini(f *fields) (Server, string) {
 
 // parseQwen: an address called url is one of events, and httpUrl is the other.
 func parseQwen(f *fields) (Server, string) {
+	f.take("alwaysLoadTools") // about what its model sees
 	s, why := parseGemini(f)
 	if why == "" && f.has("url") && !f.has("type") && !f.has("httpUrl") {
 		s.Transport = "sse"

@@ -15,8 +15,12 @@ var bearer = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(
 
 const (
 	around  = 3   // lines shown before and after a change
-	longest = 400 // characters of a line
-	mask    = "••••"
+	longest = 400 // characters of a line that stays as it is
+
+	// longestChange is that of a line that goes or comes: a command is shown in full.
+	// A file without line breaks is one line.
+	longestChange = 16_000
+	mask          = "••••"
 )
 
 // Diff shows what happens to the files, for people: a unified diff in which
@@ -198,8 +202,12 @@ func (d *differ) context(b *strings.Builder, from, to int) {
 func marked(b *strings.Builder, mark string, lines []string) {
 	for _, line := range lines {
 		line = strings.TrimSuffix(line, "\r")
-		if r := []rune(line); len(r) > longest {
-			line = fmt.Sprintf("%s…⟨+%d⟩", string(r[:longest]), len(r)-longest)
+		most := longestChange
+		if mark == " " {
+			most = longest
+		}
+		if r := []rune(line); len(r) > most {
+			line = fmt.Sprintf("%s…⟨+%d⟩", string(r[:most]), len(r)-most)
 		}
 		b.WriteString(mark + line + "\n")
 	}

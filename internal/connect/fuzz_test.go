@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/connect/yamltable"
 )
 
 // Seeds for the editors: the files of all stories.
@@ -59,6 +61,9 @@ func edited(t *testing.T, f format, at []string, data []byte) {
 		if strings.Contains(err.Error(), "twice") {
 			return
 		}
+		if _, ok := f.(yamlFormat); ok {
+			return // it has many ways to be written, of which Ken may refuse some and harm none
+		}
 		t.Fatalf("changed(%q) = %v", data, err)
 	}
 	for i := range edits {
@@ -74,6 +79,9 @@ func edited(t *testing.T, f format, at []string, data []byte) {
 	}
 	again, _, err := changed(f, out, []change{back})
 	if err != nil {
+		if _, ok := f.(yamlFormat); ok {
+			return
+		}
 		t.Fatalf("putting back into %q = %v", out, err)
 	}
 	then, err := f.read(again)
@@ -107,6 +115,18 @@ func FuzzTOML(f *testing.F) {
 	seeds(f, "toml")
 	f.Add([]byte("mcp_servers.a.b = 1\n[mcp_servers.c]\nx = '''y'''\n[[d]]\n[mcp_servers.c.e]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) { edited(t, tomlFormat{}, []string{"mcp_servers"}, data) })
+}
+
+func FuzzYAML(f *testing.F) {
+	seeds(f, "y")
+	f.Add([]byte("a: 1\nmcpServers:\n- name: x\n  command: y\n# c\n- name: x\n...\n"))
+	f.Add([]byte("mcpServers: {a: {}}\n"))
+	f.Add([]byte("? mcpServers\n: a:\n    b: |\n      # c\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, list := range []bool{false, true} {
+			edited(t, yamlFormat{yamltable.Table{Key: "mcpServers", List: list}}, []string{"mcpServers"}, data)
+		}
+	})
 }
 
 // A value with secrets taken out, and put in again, is the value.
@@ -158,8 +178,11 @@ func genFile(t *rapid.T, client string, servers map[string]any) []byte {
 	if client == "codex" {
 		return genTOML(t, servers)
 	}
-	doc := map[string]any{"a": 1, "z": []any{"x", nil}}
 	c, _ := clientNamed(client)
+	if _, ok := c.format.(yamlFormat); ok {
+		return genYAML(t, c, servers)
+	}
+	doc := map[string]any{"a": 1, "z": []any{"x", nil}}
 	if rapid.Bool().Draw(t, "table") {
 		doc[c.at[0]] = servers
 	}
@@ -179,6 +202,48 @@ func genFile(t *rapid.T, client string, servers map[string]any) []byte {
 		data, _ = json.MarshalIndent(doc, "", "  ")
 		data = bytes.ReplaceAll(data, []byte(": {\n"), []byte(": { // here\n"))
 		data = bytes.ReplaceAll(data, []byte("]\n"), []byte("], /* there */\n"))
+	}
+	if rapid.Bool().Draw(t, "mark") {
+		data = append(slices.Clone(byteOrderMark), data...)
+	}
+	return data
+}
+
+// genYAML writes servers as the clients with YAML have them.
+func genYAML(t *rapid.T, c Client, servers map[string]any) []byte {
+	var puts []put
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		m := servers[name].(map[string]any)
+		value := pairs{{"enabled", true}, {"type", "stdio"}}
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			switch v := m[key].(type) {
+			case map[string]any:
+			case map[string]string:
+				if c.Name == "goose" {
+					key = "envs"
+				}
+				value = append(value, pair{key, sorted(v)})
+			case string:
+				if key == "command" && c.Name == "goose" {
+					key = "cmd"
+				}
+				if key != "type" && key != "name" {
+					value = append(value, pair{key, v})
+				}
+			default:
+				value = append(value, pair{key, v})
+			}
+		}
+		puts = append(puts, put{name: name, value: value})
+	}
+	data := []byte("# top\na: 1\n")
+	edits, err := c.format.edits(data, []change{{at: c.at, put: puts}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = append(apply(data, edits), "# about z\nz: |\n  # in it\n  b: c\n"...)
+	if rapid.Bool().Draw(t, "crlf") {
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	}
 	if rapid.Bool().Draw(t, "mark") {
 		data = append(slices.Clone(byteOrderMark), data...)

@@ -11,6 +11,7 @@ import (
 
 	"ken/internal/secret"
 	"ken/internal/secret/detect"
+	"ken/internal/serverenv"
 	"ken/internal/untrusted"
 )
 
@@ -37,7 +38,7 @@ func (b *builder) server(f File, p place, name string, v any, line int) (s Serve
 		s.Cwd = p.project // where the client started it
 	}
 	t := &translator{builder: b, server: s.Name, where: fmt.Sprintf("%s, %s", f.Path, untrusted.Line(name, 80))}
-	t.refs = refs{notation: b.client.notation, home: b.options.Home, project: p.project, getenv: b.options.environment().getenv, input: t.input}
+	t.refs = refs{notation: b.client.notation, home: b.options.Home, project: p.project, getenv: b.options.environment().Getenv, input: t.input}
 	t.run(&s)
 	if t.why == "" && b.client.Name == "codex" {
 		t.why = codexVariables(fs, &s)
@@ -58,11 +59,19 @@ func (b *builder) remark(f File, p place, name string, s *Server, rest []string)
 	}
 	if b.barred(name) && !s.Disabled {
 		s.Disabled = true
-		b.note("%s: a list in %s leaves it out, so it is switched off", shown, f.Path)
+		b.note("%s: a list in %s leaves it out, so it is switched off", shown, b.barredIn)
 	}
 	if b.client.Name == "claude" && f.Project != "" && !b.approved[name] && !s.Disabled {
 		s.Disabled = true
 		b.note("%s: you have not approved it in Claude Code, so it is switched off; delete \"disabled\" in mcp.json to use it", shown)
+	}
+	if s.Command != "" && !s.Disabled {
+		getenv := b.options.environment().Getenv
+		missed := serverenv.Missed(serverenv.Program{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env}, "",
+			func(name string) bool { return getenv(name) != "" }, func(string) bool { return false })
+		if len(missed) > 0 {
+			b.note("%s: %s; to pass it on, write %s into its entry in mcp.json", shown, serverenv.Sentence(missed), serverenv.Line(missed))
+		}
 	}
 	if p.project == "" && s.Cwd == "" && s.Command != "" && (relative(s.Command) || slices.ContainsFunc(s.Args, relative)) {
 		b.note("%s: it has a path that begins with a dot, and no cwd: set \"cwd\" in mcp.json", shown)

@@ -41,6 +41,10 @@ type Plan struct {
 	Refused  []permission.Refused
 	NewRules bool // Rules are others than before
 
+	// Surface is what the client asks Ken for, "bridge" where its model would be
+	// shown every tool in every turn though its name does not say so.
+	Surface string
+
 	entry     Entry
 	decisions []permission.Decision
 }
@@ -108,6 +112,7 @@ type builder struct {
 	sealed   map[string]secret.Value // by name, of this plan
 	inputs   map[string]string       // what inputs of the client ask for
 	barred   func(name string) bool  // left out by a list of the client
+	barredIn string                  // the file of that list
 	approved map[string]bool         // servers of the project's file, by what a person said
 }
 
@@ -130,13 +135,16 @@ func (b *builder) file(f File, main bool) error {
 	if err != nil {
 		return err
 	}
+	b.client = b.client.forFile(f.Path, data)
 	doc, err := b.client.format.read(data)
 	if err != nil {
 		return b.refuse(f.Path, err)
 	}
 	b.learn(doc, f)
 	if main {
-		lists = b.lists(doc)
+		if lists, err = b.lists(doc, f); err != nil {
+			return err
+		}
 	}
 	ch := Change{Path: f.Path, Target: target, Exists: f.Exists, Before: data, client: b.client}
 	for _, p := range b.places(doc, f) {
@@ -166,14 +174,18 @@ func (b *builder) file(f File, main bool) error {
 func (b *builder) permissions(files []File) permission.Config {
 	env := b.options.environment()
 	_, isTOML := b.client.format.(tomlFormat)
-	out := permission.Config{TOML: isTOML, Home: env.home, Project: b.options.Project, GOOS: env.goos, Getenv: env.getenv}
+	out := permission.Config{TOML: isTOML, Home: env.Home, Project: b.options.Project, GOOS: env.GOOS, Getenv: env.Getenv}
 	for _, f := range files {
 		out.Files = append(out.Files, permission.File{Path: f.Path, Project: f.Project})
 	}
 	out.Read = func(path string, toml bool) (map[string]any, func([]string) []string, error) {
 		var f format = jsonFormat{}
-		if toml {
+		_, isYAML := b.client.format.(yamlFormat)
+		switch ext := filepath.Ext(path); {
+		case toml:
 			f = tomlFormat{}
+		case ext == ".yaml" || ext == ".yml" || isYAML && slices.ContainsFunc(files, func(f File) bool { return f.Path == path }):
+			f = yamlFormat{}
 		}
 		if !isThere(path) {
 			return nil, func([]string) []string { return nil }, nil
@@ -231,6 +243,13 @@ func (b *builder) learn(doc map[string]any, f File) {
 			}
 		}
 	}
+	if b.client.Name == "codex" && f.Project == "" && b.options.Entry.URL == "" {
+		if why := codexInlines(doc, filepath.Join(filepath.Dir(f.Path), "models_cache.json")); why != "" {
+			b.plan.Surface = "bridge"
+			b.options.Entry.Args = append(slices.Clone(b.options.Entry.args()), "--surface", "bridge")
+			b.note("Codex shows its model every tool in every turn, since %s; so it asks Ken for the bridge", why)
+		}
+	}
 	if b.client.Name == "claude" && f.Project == "" && b.options.Project != "" {
 		b.approved = map[string]bool{}
 		dir, _ := filepath.Abs(b.options.Project)
@@ -251,10 +270,14 @@ var (
 
 // lists reads which servers the client leaves out, and returns the changes that
 // let Ken in.
-func (b *builder) lists(doc map[string]any) []change {
-	b.barred = func(string) bool { return false }
-	if b.client.Name != "gemini" && b.client.Name != "qwen" {
-		return nil
+func (b *builder) lists(doc map[string]any, f File) ([]change, error) {
+	b.barred, b.barredIn = func(string) bool { return false }, f.Path
+	switch b.client.Name {
+	case "gemini", "qwen":
+	case "copilot":
+		return nil, b.switchedOff(filepath.Join(filepath.Dir(f.Path), "settings.json"))
+	default:
+		return nil, nil
 	}
 	var out []change
 	var allowed, denied []string
@@ -274,7 +297,29 @@ func (b *builder) lists(doc map[string]any) []change {
 	b.barred = func(name string) bool {
 		return slices.Contains(denied, name) || limited && !slices.Contains(allowed, name)
 	}
-	return out
+	return out, nil
+}
+
+// switchedOff reads which servers are switched off in Copilot's settings.
+func (b *builder) switchedOff(path string) error {
+	if !isThere(path) {
+		return nil
+	}
+	data, _, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	doc, err := jsonFormat{}.read(data)
+	if err != nil {
+		return b.refuse(path, err)
+	}
+	off, _ := listAt(doc, []string{"disabledMcpServers"})
+	b.barredIn = path
+	b.barred = func(name string) bool { return slices.Contains(off, name) }
+	if b.barred("ken") {
+		b.note("ken is switched off in %s: run copilot mcp enable ken", path)
+	}
+	return nil
 }
 
 func (b *builder) note(format string, args ...any) {

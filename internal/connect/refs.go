@@ -15,17 +15,19 @@ import (
 type notation int
 
 const (
-	noRefs      notation = iota // every character stands for itself
-	bracedRefs                  // ${NAME} and ${NAME:-default}
-	shellRefs                   // those and $NAME
-	editorRefs                  // ${env:NAME}, ${input:NAME}, ${userHome}, ${workspaceFolder}
-	opencodeRef                 // {env:NAME} and {file:PATH}
+	noRefs       notation = iota // every character stands for itself
+	bracedRefs                   // ${NAME} and ${NAME:-default}
+	shellRefs                    // those and $NAME
+	editorRefs                   // ${env:NAME}, ${input:NAME}, ${userHome}, ${workspaceFolder}
+	opencodeRef                  // {env:NAME} and {file:PATH}
+	templateRefs                 // ${{ secrets.NAME }}, which only the client can fill in
 )
 
 var (
 	reBraced   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}]*)\}`) })
 	reShell    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`) })
 	reOpencode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(env|file):([^}]*)\}`) })
+	reTemplate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{\{(.*?)\}\}`) })
 	reVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 	reDefault  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*):-((?s).*)$`) })
 )
@@ -58,6 +60,8 @@ func (c *refs) pieces(value string) (out []piece, why string) {
 		re = reShell()
 	case opencodeRef:
 		re = reOpencode()
+	case templateRefs:
+		re = reTemplate()
 	}
 	at := 0
 	for _, m := range re.FindAllStringSubmatchIndex(value, -1) {
@@ -92,6 +96,8 @@ func (c *refs) reference(whole, inner string) (p piece, why string) {
 		return piece{"${" + inner + "}", true}, ""
 	case c.notation == opencodeRef:
 		return p, "it uses " + shown(whole) + ", which Ken does not read"
+	case c.notation == templateRefs:
+		return p, "it uses " + shown(whole) + ", which only the client knows"
 	case c.notation == editorRefs && split && kind == "env" && reVariable().MatchString(rest):
 		return piece{"${" + rest + "}", true}, ""
 	case c.notation == editorRefs && split && kind == "input":

@@ -38,11 +38,11 @@ func Undo(ctx context.Context, client string, keep Keep, force bool) ([]Restored
 		return nil, err
 	}
 	if rec == nil {
-		return nil, &capability.Error{Kind: capability.NotFound, Op: "disconnect", Target: client, Err: errors.New("client is not connected"), Fix: "ken connect " + client}
+		return nil, &capability.Error{Kind: capability.NotFound, Op: "disconnect", Target: client, Err: errors.New("client is not connected, so there is nothing to undo")}
 	}
 	var out []Restored
 	for _, f := range rec.Files {
-		done, err := f.undo(c, rec.Entry, force)
+		done, err := f.undo(c.forFile(f.Path, f.Original), rec.Entry, force)
 		if err != nil {
 			return out, err
 		}

@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ken/capability"
 	"ken/internal/secret"
+	"ken/internal/wholefile"
 )
 
 // vaultKey is the name of the secret that seals what a [Vault] keeps.
@@ -66,15 +68,20 @@ func (v *Vault) sealer(make bool) (cipher.AEAD, error) {
 // Save seals data under a key, a plain file name.
 func (v *Vault) Save(_ context.Context, key string, data []byte) error {
 	const op, fix = "keep", "see that the folder can be written and has room"
+	if err := os.MkdirAll(v.dir, 0o700); err != nil {
+		return v.fail(op, key, err, fix)
+	}
+	unlock, err := v.lock()
+	if err != nil {
+		return v.fail(op, key, err, fix)
+	}
+	defer unlock()
 	aead, err := v.sealer(true)
 	if err != nil {
 		return v.fail(op, key, err, "ken doctor says what is wrong with the secrets")
 	}
 	nonce := make([]byte, aead.NonceSize())
 	if _, err := rand.Read(nonce); err != nil {
-		return v.fail(op, key, err, fix)
-	}
-	if err := os.MkdirAll(v.dir, 0o700); err != nil {
 		return v.fail(op, key, err, fix)
 	}
 	sealed := aead.Seal(nonce, nonce, data, []byte(key))
@@ -113,6 +120,36 @@ func (v *Vault) Load(_ context.Context, key string) ([]byte, error) {
 func (v *Vault) Delete(_ context.Context, key string) error {
 	if err := os.Remove(v.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return v.fail("delete", key, err, "see that the folder can be written")
+	}
+	return nil
+}
+
+// lock keeps other processes from saving and from removing the key. Where the
+// system has no such lock, there is none.
+func (v *Vault) lock() (unlock func(), err error) {
+	unlock, err = wholefile.LockFolder(v.dir, 30*time.Second)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return func() {}, nil
+	}
+	return unlock, err
+}
+
+// Clean removes the key if nothing is kept any more.
+func (v *Vault) Clean() error {
+	if !isThere(v.dir) {
+		return nil
+	}
+	unlock, err := v.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	kept, err := filepath.Glob(filepath.Join(v.dir, "*.sealed"))
+	if err != nil || len(kept) > 0 {
+		return err
+	}
+	if err := v.secrets.Remove(vaultKey); err != nil && capability.KindOf(err) != capability.NotFound && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

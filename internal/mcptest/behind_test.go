@@ -92,7 +92,11 @@ func TestKnownServers(t *testing.T) {
 			p.prepare(tools...)
 			// Playwright reaches beyond this machine: that is asked about, and allowed here.
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-				ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				ElicitationHandler: func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					select { // a person reads first; Ken takes a faster answer for the client's own
+					case <-time.After(1200 * time.Millisecond):
+					case <-ctx.Done():
+					}
 					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, nil
 				},
 			})

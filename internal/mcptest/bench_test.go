@@ -18,6 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/capability"
 	"ken/internal/know/reader"
 	"ken/internal/tokenizer"
 )
@@ -43,17 +44,21 @@ type bench struct {
 
 // newBench starts a daemon that has listed its server before. reader is a
 // value of discovery.reader; with auto, the second reader has read all tools
-// before.
-func newBench(b *testing.B, reader string) *bench {
+// before. There are so many other servers with twenty tools each.
+func newBench(b *testing.B, reader string, others int) *bench {
 	b.Helper()
 	many := manyTools(b)
-	p := newPlace(b, allowAll+"mcp: {surface: bridge}\ndiscovery: {reader: "+reader+"}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
-	p.prepare("mcp:many/echo")
+	servers := map[string]definition{"many": {Command: many[0], Args: many[1:]}}
+	listed := []capability.ID{"mcp:many/echo"}
+	for i := range others {
+		name := "other" + strconv.Itoa(i)
+		servers[name] = definition{Command: many[0], Args: []string{"-tools", "20"}}
+		listed = append(listed, capability.ID("mcp:"+name+"/echo"))
+	}
+	p := newPlace(b, allowAll+"mcp: {surface: bridge}\ndiscovery: {reader: "+reader+"}\n", servers)
+	p.prepare(listed...)
 	if reader == "auto" {
-		p.write("one.jsonl", []byte(`{"id":"1","query":"echo","gold":["mcp:many/echo"]}`+"\n"))
-		if err := p.ken("eval", "--queries", filepath.Join(p.home, "one.jsonl")).Run(); err != nil {
-			b.Fatalf("ken eval, which reads all tools: %v", err)
-		}
+		p.readAll(b)
 	}
 	cmd := p.ken("serve", "--daemon")
 	if err := cmd.Start(); err != nil {
@@ -73,6 +78,15 @@ func newBench(b *testing.B, reader string) *bench {
 		if time.Now().After(end) {
 			b.Fatalf("ken serve --daemon has no socket after %v", startTime)
 		}
+	}
+}
+
+// readAll has the second reader read all tools.
+func (p *place) readAll(tb testing.TB) {
+	tb.Helper()
+	p.write("one.jsonl", []byte(`{"id":"1","query":"echo","gold":["mcp:many/echo"]}`+"\n"))
+	if err := p.ken("eval", "--queries", filepath.Join(p.home, "one.jsonl")).Run(); err != nil {
+		tb.Fatalf("ken eval, which reads all tools: %v", err)
 	}
 }
 
@@ -125,14 +139,20 @@ func (p *peer) perCall() (cpu, p50 float64) {
 	return float64(p.cpu.Nanoseconds()) / 1e3 / float64(n), float64(p.took[n/2].Nanoseconds()) / 1e3
 }
 
-// cpuTime sums what the threads of the processes have run. A thread that has
-// ended is missing, which Go's hardly ever do.
-func (p *peer) cpuTime(b *testing.B) (sum time.Duration) {
+// cpuTime sums what the processes between client and server have run.
+func (p *peer) cpuTime(b *testing.B) time.Duration {
 	b.Helper()
-	for _, pid := range p.between {
+	return cpuOf(b, p.between)
+}
+
+// cpuOf sums what the threads of processes have run. A thread that has ended is
+// missing, which Go's hardly ever do.
+func cpuOf(tb testing.TB, pids []int) (sum time.Duration) {
+	tb.Helper()
+	for _, pid := range pids {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		if len(files) == 0 {
-			b.Fatalf("process %d is gone", pid)
+			tb.Fatalf("process %d is gone", pid)
 		}
 		for _, name := range files {
 			text, _ := os.ReadFile(name)
@@ -155,7 +175,7 @@ func BenchmarkMCPCall(b *testing.B) {
 	direct := &peer{session: dial(b, exec.Command(many[0], many[1:]...)), call: native}
 	relayed := exec.Command(build(b, "ken/internal/mcptest/relay"), many...)
 	relay := &peer{session: dial(b, relayed), call: native, between: []int{relayed.Process.Pid}}
-	k := newBench(b, "fast")
+	k := newBench(b, "fast", 0)
 	shim := k.ken("mcp")
 	ken := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": arguments(i)}}
@@ -296,7 +316,7 @@ func BenchmarkMCPFindRead(b *testing.B) {
 }
 
 func benchFind(b *testing.B, reader string, wish func(i int) string) {
-	k := newBench(b, reader)
+	k := newBench(b, reader, 0)
 	shim := k.ken("mcp")
 	p := &peer{session: dial(b, shim), between: []int{k.daemon.Pid, shim.Process.Pid}}
 	p.call = func(i int) *mcp.CallToolParams {
@@ -324,20 +344,20 @@ func benchFind(b *testing.B, reader string, wish func(i int) string) {
 
 // menuTokens counts what a model reads of the menu: name, description and
 // schema of each tool.
-func menuTokens(b *testing.B, session *mcp.ClientSession) (n int) {
-	b.Helper()
+func menuTokens(tb testing.TB, session *mcp.ClientSession) (n int) {
+	tb.Helper()
 	type tool struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
 		InputSchema any    `json:"input_schema"`
 	}
-	for t, err := range session.Tools(b.Context(), nil) {
+	for t, err := range session.Tools(tb.Context(), nil) {
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		text, err := json.Marshal(tool{t.Name, t.Description, t.InputSchema})
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		n += tokenizer.Count(string(text))
 	}
@@ -347,7 +367,7 @@ func menuTokens(b *testing.B, session *mcp.ClientSession) (n int) {
 // BenchmarkMCPConnect starts a client's ken mcp, up to its list of tools, while
 // the daemon runs.
 func BenchmarkMCPConnect(b *testing.B) {
-	k := newBench(b, "fast")
+	k := newBench(b, "fast", 0)
 	k.menu(b)
 	took := []time.Duration{}
 	for b.Loop() {
@@ -393,7 +413,12 @@ func (p *place) menu(b *testing.B, args ...string) time.Duration {
 // at a time, each with a search and a call, and reports what the daemon, with the
 // second reader, then has in memory, and how much more that is than after the first hundred.
 func BenchmarkMCPMemory(b *testing.B) {
-	k := newBench(b, "auto")
+	b.Run("one-server", func(b *testing.B) { memory(b, 0) })
+	b.Run("26-servers", func(b *testing.B) { memory(b, 25) })
+}
+
+func memory(b *testing.B, others int) {
+	k := newBench(b, "auto", others)
 	var first, last float64
 	for b.Loop() {
 		k.sessions(b, 100)
@@ -454,14 +479,23 @@ func (k *bench) session(ctx context.Context) error {
 // resident is what the daemon has in memory, in MB.
 func (k *bench) resident(b *testing.B) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", k.daemon.Pid))
-	if err != nil {
-		b.Fatal(err)
+	return residentOf(b, []int{k.daemon.Pid})
+}
+
+// residentOf is what processes have in memory, in MB.
+func residentOf(tb testing.TB, pids []int) (sum float64) {
+	tb.Helper()
+	for _, pid := range pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "VmRSS:")
+		kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		sum += kb / 1e3
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return kb / 1e3
+	return sum
 }

@@ -59,6 +59,66 @@ func TestConformanceClient(t *testing.T) {
 	conform(t, func(s suite) []string { return []string{"client", "--command", client} })
 }
 
+// skillScenarios are the scenarios of the newest suite about skills (SEP-2640).
+// They belong to an extension, so no set of requirements has them.
+var skillScenarios = map[string][]string{
+	"server": {"sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"},
+	"client": {"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter"},
+}
+
+// TestConformanceSkills tests skills on both sides of Ken. The skills of the first
+// server come from the fixture behind it, those of the second from local files.
+func TestConformanceSkills(t *testing.T) {
+	t.Parallel()
+	npmDir(t)
+	t.Run("behind", func(t *testing.T) {
+		p := newPlace(t, allowAll+"serve: {auth: off}\n", map[string]definition{"fixture": {Command: fixture(t)}})
+		p.prepare("mcp:fixture/skill_pdf-processing")
+		url, _ := p.serve()
+		conformTo(t, skillScenarios["server"], "server", "--url", url)
+	})
+	t.Run("own", func(t *testing.T) {
+		p := newPlace(t, allowAll+"serve: {auth: off}\n", nil)
+		dir := filepath.Join(p.home, "skills", "pdf-processing")
+		if err := os.MkdirAll(filepath.Join(dir, "references"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p.write("skills/pdf-processing/SKILL.md", []byte("---\nname: pdf-processing\ndescription: Extract and fill PDF documents.\nmetadata: {version: \"2.1\"}\n---\n\nRead references/FORMS.md.\n"))
+		p.write("skills/pdf-processing/references/FORMS.md", []byte("# Forms\n"))
+		url, _ := p.serve()
+		conformTo(t, skillScenarios["server"], "server", "--url", url)
+	})
+	t.Run("client", func(t *testing.T) {
+		conformTo(t, skillScenarios["client"], "client", "--command", build(t, "ken/internal/mcptest/client"), "--timeout", "240000")
+	})
+}
+
+// conformTo runs single scenarios of the newest suite. None may fail, and none may
+// be skipped.
+func conformTo(t *testing.T, scenarios []string, args ...string) {
+	t.Helper()
+	for _, scenario := range scenarios {
+		out := t.TempDir()
+		all := append([]string{script(t, "conformance-next", "conformance")}, append(args, "--scenario", scenario, "-o", out)...)
+		cmd := exec.CommandContext(t.Context(), node(t), all...)
+		cmd.WaitDelay = time.Second
+		log, _ := cmd.CombinedOutput() // a warning ends it with an error, too
+		found := results(t, out)
+		for name, v := range found {
+			if len(v.failed) > 0 || v.passed == 0 || v.skipped > 0 {
+				t.Errorf("%s: %d checks passed, %d were skipped, these failed:\n%s\n%s", name, v.passed, v.skipped, strings.Join(v.failed, "\n"), tail(log, 3000))
+			}
+			for _, w := range v.warned {
+				t.Logf("%s warns: %s", name, w)
+			}
+			t.Logf("%s: %d checks passed", name, v.passed)
+		}
+		if len(found) != 1 {
+			t.Errorf("%s: %d results, want one\n%s", scenario, len(found), tail(log, 3000))
+		}
+	}
+}
+
 // conform runs every suite with the arguments of one side.
 func conform(t *testing.T, args func(suite) []string) {
 	for name, s := range suites {
@@ -147,8 +207,8 @@ func (s suite) scored(t *testing.T, side string) []string {
 
 // A verdict is what the checks of one scenario say.
 type verdict struct {
-	passed         int
-	failed, warned []string
+	passed, skipped int
+	failed, warned  []string
 }
 
 var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[0-9-]+Z$`)
@@ -175,6 +235,8 @@ func results(t *testing.T, dir string) map[string]verdict {
 			switch c.Status {
 			case "SUCCESS":
 				v.passed++
+			case "SKIPPED":
+				v.skipped++
 			case "FAILURE":
 				v.failed = append(v.failed, c.ID+": "+c.ErrorMessage)
 			case "WARNING":

@@ -108,6 +108,14 @@ func (p *place) prepare(tools ...capability.ID) {
 // serve starts ken serve and returns the address of its MCP and its process.
 func (p *place) serve() (url string, process *os.Process) {
 	p.tb.Helper()
+	url, process, stop := p.serveUntil()
+	p.tb.Cleanup(stop)
+	return url, process
+}
+
+// serveUntil is serve for one who stops it.
+func (p *place) serveUntil() (url string, process *os.Process, stop func()) {
+	p.tb.Helper()
 	cmd := p.ken("serve", "--addr", "127.0.0.1:0", "--json")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -116,17 +124,18 @@ func (p *place) serve() (url string, process *os.Process) {
 	if err := cmd.Start(); err != nil {
 		p.tb.Fatal(err)
 	}
-	p.tb.Cleanup(func() {
+	stop = func() {
 		cmd.Process.Signal(syscall.SIGINT)
 		if err := cmd.Wait(); err != nil {
 			p.tb.Errorf("ken serve ended with %v", err)
 		}
-	})
+	}
 	var hello struct{ URL string }
 	if err := json.NewDecoder(stdout).Decode(&hello); err != nil {
+		stop()
 		p.tb.Fatalf("ken serve printed no URL: %v", err)
 	}
-	return hello.URL + "/mcp", cmd.Process
+	return hello.URL + "/mcp", cmd.Process, stop
 }
 
 // connect starts ken mcp as a client does and connects to it.

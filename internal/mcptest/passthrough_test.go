@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write docs/mcp-table.md")
 
 // cut is why a large result does not arrive in one piece.
-const cut = "results of more than 20,000 characters are cut and kept; read_result returns the rest"
+const cut = "results of more than 20,000 characters are cut and kept, so that one result does not fill the model's context; read_result returns the rest, and `limits.inline` raises the limit"
 
 // exceptions are the features that Ken does not pass on, by surface, with the
 // reason.

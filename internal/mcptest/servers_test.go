@@ -151,6 +151,7 @@ type definition struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	Timeout int               `json:"timeout,omitempty"` // milliseconds
 }
 
 // define returns how the server is started with work as its folder.

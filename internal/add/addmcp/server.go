@@ -17,10 +17,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ken/capability"
 	"ken/internal/address"
-	"ken/internal/know/source/remote"
 	"ken/internal/run/sandbox"
 )
 
@@ -34,12 +34,20 @@ type Config struct {
 	Hide     []string // folders that npm does not see
 	Getenv   func(string) (string, bool)
 	Require  sandbox.Requirement
+
+	// Fetch reads a document at an address; see package remote.
+	Fetch func(ctx context.Context, address string) (data []byte, shown string, err error)
 }
 
 // A Request says which server to add.
 type Request struct {
 	From string // npm:PACKAGE, a name in the registry, an address, or a file
 	Name string // empty: made from that
+
+	// Command is a program of this machine that is the server, started with Args.
+	// It is used if From is empty.
+	Command string
+
 	Args []string
 
 	// Env are more variables of the program, as NAME=VALUE, or NAME for the
@@ -112,6 +120,9 @@ func Read(ctx context.Context, cfg Config, q Request) (_ *Server, err error) {
 			err = errors.Join(out, s.Close())
 		}
 	}()
+	if q.From == "" && q.Command != "" {
+		return s, s.program(q)
+	}
 	if pkg, ok := strings.CutPrefix(q.From, "npm:"); ok {
 		at := strings.LastIndex(pkg, "@")
 		version := ""
@@ -123,7 +134,7 @@ func Read(ctx context.Context, cfg Config, q Request) (_ *Server, err error) {
 		}
 		return s, s.npm(ctx, q, nil, pkg, version)
 	}
-	if isRemote(q.From) {
+	if IsRemote(q.From) {
 		return s, s.address(q)
 	}
 	e, err := s.find(ctx, q.From)
@@ -133,9 +144,24 @@ func Read(ctx context.Context, cfg Config, q Request) (_ *Server, err error) {
 	return s, s.entry(ctx, q, e)
 }
 
-// isRemote reports whether an argument is the address of a remote server, and not
+// program makes the definition of a program that is on this machine.
+func (s *Server) program(q Request) error {
+	s.From = strings.Join(append([]string{q.Command}, q.Args...), " ")
+	if err := s.name(q, strings.TrimSuffix(filepath.Base(q.Command), ".exe")); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(q.Command, unicode.IsControl) {
+		return errors.New("the command has control characters")
+	}
+	s.Definition = Definition{Command: q.Command, Args: q.Args}
+	s.note("what this command starts is not pinned: if the program changes, Ken starts the changed one")
+	_, err := s.variables(nil, q.Env)
+	return err
+}
+
+// IsRemote reports whether an argument is the address of a remote server, and not
 // of an entry in a registry.
-func isRemote(given string) bool {
+func IsRemote(given string) bool {
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return false
@@ -153,7 +179,7 @@ func (s *Server) find(ctx context.Context, from string) (*entry, error) {
 			place = strings.TrimSuffix(place, "/") + "/v0.1/servers/" + url.PathEscape(wanted) + "/versions/" + url.PathEscape(cmp.Or(version, "latest"))
 		}
 	}
-	data, shown, err := readDocument(ctx, place)
+	data, shown, err := s.cfg.readDocument(ctx, place)
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +207,9 @@ func (s *Server) find(ctx context.Context, from string) (*entry, error) {
 // mostDocument is how much of an entry is read.
 const mostDocument = 4 << 20
 
-func readDocument(ctx context.Context, from string) (data []byte, shown string, err error) {
+func (c Config) readDocument(ctx context.Context, from string) (data []byte, shown string, err error) {
 	if strings.Contains(from, "://") {
-		data, shown, err = remote.Fetch(ctx, from)
+		data, shown, err = c.Fetch(ctx, from)
 	} else if shown, err = filepath.Abs(from); err == nil {
 		data, err = os.ReadFile(shown)
 	}

@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"ken/capability"
 	"ken/internal/add"
+	"ken/internal/add/addplan"
 	"ken/internal/cli/output"
-	"ken/internal/govern/extensions"
-	"ken/internal/govern/policy"
-	"ken/internal/know/catalog"
 )
 
 // A Config is what the commands need of the program.
@@ -31,29 +27,7 @@ type Config struct {
 	Agree func(ctx context.Context, yes bool, question string) (bool, error)
 
 	// With runs a command with the program open.
-	With func(cmd *cobra.Command, run func(context.Context, App) error) error
-
-	// Enable opens the program again and switches a package on that was added.
-	Enable func(context.Context, *add.Package) (extensions.Extension, error)
-}
-
-// An App is the open program, as far as the commands need it.
-type App struct {
-	Places     add.Places
-	Tools      add.Tools
-	By         capability.Principal
-	Catalog    *catalog.Catalog
-	Extensions *extensions.Set
-	Networks   []netip.Prefix // that calls may reach though they are private
-	HasSecret  func(name string) bool
-	Servers    Servers
-
-	// Standing returns what the rules say of a model's call of a capability that
-	// reaches these hosts.
-	Standing func(c *capability.Capability, hosts []string) policy.Decision
-
-	// Record records in the audit log that something was added or removed.
-	Record func(ctx context.Context, action, kind, name, digest string, notes map[string]string) error
+	With func(cmd *cobra.Command, run func(context.Context, addplan.App) error) error
 }
 
 // addCommand is ken add: it shows what an API, a package or an MCP server asks
@@ -61,7 +35,7 @@ type App struct {
 type addCommand struct {
 	Config
 	request add.Request
-	servers serverOptions
+	servers addplan.ServerRequest
 	yes     bool
 	dry     bool
 }
@@ -70,14 +44,16 @@ type addCommand struct {
 func NewAdd(cfg Config) *cobra.Command {
 	c := &addCommand{Config: cfg}
 	cmd := &cobra.Command{
-		Use: "add NAME|npm:PKG|URL|openapi:URL|openapi:FILE|PATH|git:URL", Short: "Add an MCP server, an API or an extension package, after showing what it asks for",
+		Use: "add NAME|npm:PKG|URL|openapi:URL|openapi:FILE|graphql:URL|graphql:FILE|PATH|git:URL", Short: "Add an MCP server, an API or an extension package, after showing what it asks for",
 		Long: "Add an MCP server: npm:PKG names an npm package, URL a remote server. NAME is looked up in\n" +
 			"the registry of mcp.registry; a server.json, or its address, has one entry. Ken shows the\n" +
 			"command and what the server asks for, starts it once in the narrowest sandbox profile, and\n" +
 			"shows its tools. Then it writes the server into ken.yaml. Put arguments of the server after --.\n\n" +
 			"Add an API: openapi:URL or openapi:FILE names its OpenAPI document. Ken shows its\n" +
 			"operations, the hosts they reach, the secrets they need and how your rules treat them.\n" +
-			"Then it asks you.\n\n" +
+			"Then it asks you. graphql:URL asks a GraphQL server for its schema; graphql:FILE names a\n" +
+			"schema, as an introspection answer (JSON) or in the schema language, and needs --server.\n" +
+			"Each query and mutation becomes an operation.\n\n" +
 			"Add an extension package: a folder, an archive (.tar, .tar.gz, .zip), or a git\n" +
 			"repository. Ken shows its permissions, programs, actions and install steps, and asks\n" +
 			"you. Then it runs the steps in the sandbox and enables the package.\n\n" +
@@ -85,51 +61,64 @@ func NewAdd(cfg Config) *cobra.Command {
 			"until you add it again.",
 		Example: "  ken add npm:@modelcontextprotocol/server-filesystem -- ~/notes\n  ken add npm:tavily-mcp --env TAVILY_API_KEY --host api.tavily.com\n" +
 			"  ken add https://mcp.example.com/mcp\n  ken add io.github.example/weather\n  ken add openapi:https://api.example.com/openapi.json\n  ken add openapi:./openapi.yaml --name shop --yes\n" +
+			"  ken add graphql:https://api.example.com/graphql --name shop --auth bearer\n" +
 			"  ken add ./my-package\n  ken add git:https://git.example.com/package.git#v1.2",
 		Args: func(cmd *cobra.Command, given []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				given, c.servers.args = given[:at], given[at:]
+				given, c.servers.Args = given[:at], given[at:]
 			}
 			return c.arguments(1, 1)(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, given []string) error {
 			run := c.api
 			document, isAPI := strings.CutPrefix(given[0], "openapi:")
+			if schema, ok := strings.CutPrefix(given[0], "graphql:"); ok {
+				document, isAPI, c.request.GraphQL = schema, true, true
+			}
 			switch {
 			case isAPI && document != "":
 				c.request.From = document
-			case isPackage(given[0]) && !isDocument(given[0]):
+			case addplan.IsPackage(given[0]) && !addplan.IsDocument(given[0]):
 				run, c.request.From = c.extension, given[0]
-			case isServer(given[0]):
+			case addplan.IsServer(given[0]):
 				run, c.request.From = c.server, given[0]
-			case isDocument(given[0]):
-				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: before it to add an API", given[0]))
+			case addplan.IsDocument(given[0]):
+				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: or graphql: before it to add an API", given[0]))
 			default:
-				return c.Usage(fmt.Errorf("%q is not something that Ken can add; use openapi:URL, openapi:FILE, npm:PKG, the URL or registry name of an MCP server, an existing folder or archive, or git:URL", given[0]))
+				return c.Usage(fmt.Errorf("%q is not something that Ken can add; use openapi:URL, openapi:FILE, graphql:URL, graphql:FILE, npm:PKG, the URL or registry name of an MCP server, an existing folder or archive, or git:URL", given[0]))
 			}
-			if err := c.onlyServers(cmd, isServer(given[0])); err != nil {
+			if err := c.onlyServers(cmd, addplan.IsServer(given[0])); err != nil {
 				return err
 			}
-			return c.With(cmd, run)
+			return c.usage(c.With(cmd, run))
 		},
 	}
 	cmd.Flags().StringVar(&c.request.Name, "name", "", "`name` to keep it under, instead of one made from its title")
 	cmd.Flags().StringVar(&c.request.Server, "server", "", "`address` of the API, for a document that names none")
-	cmd.Flags().StringVar(&c.servers.registry, "registry", "", "`address` or file of the MCP registry that has the name, instead of mcp.registry")
-	cmd.Flags().StringVar(&c.servers.profile, "profile", "", "sandbox `profile` of the MCP server: confined, or imported (your files and the network)")
-	cmd.Flags().StringArrayVar(&c.servers.env, "env", nil, "`NAME=VALUE` for the MCP server, or NAME for the secret of that name; may be repeated")
-	cmd.Flags().StringArrayVar(&c.servers.read, "read", nil, "`path` that the MCP server may read; may be repeated")
-	cmd.Flags().StringArrayVar(&c.servers.write, "write", nil, "`path` that the MCP server may change; may be repeated")
-	cmd.Flags().StringArrayVar(&c.servers.hosts, "host", nil, "`host` that the MCP server may reach; may be repeated")
+	cmd.Flags().StringVar(&c.request.Auth, "auth", "", "how a GraphQL API gets its credentials: bearer, basic or header:`NAME`")
+	cmd.Flags().StringVar(&c.servers.Registry, "registry", "", "`address` or file of the MCP registry that has the name, instead of mcp.registry")
+	cmd.Flags().StringVar(&c.servers.Profile, "profile", "", "sandbox `profile` of the MCP server: confined, or imported (your files and the network)")
+	cmd.Flags().StringArrayVar(&c.servers.Env, "env", nil, "`NAME=VALUE` for the MCP server, or NAME for the secret of that name; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.Read, "read", nil, "`path` that the MCP server may read; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.Write, "write", nil, "`path` that the MCP server may change; may be repeated")
+	cmd.Flags().StringArrayVar(&c.servers.Hosts, "host", nil, "`host` that the MCP server may reach; may be repeated")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "only show what would be added")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "add it without asking; required without a terminal")
 	return cmd
 }
 
+// usage makes the errors of usage among those of plans errors of usage here.
+func (c Config) usage(err error) error {
+	if wrong, ok := errors.AsType[*addplan.UsageError](err); ok {
+		return c.Usage(wrong.Err)
+	}
+	return err
+}
+
 // onlyServers returns an error if something else than an MCP server is given what
 // only servers take, or a server what only APIs take.
 func (c *addCommand) onlyServers(cmd *cobra.Command, is bool) error {
-	if len(c.servers.args) > 0 && !is {
+	if len(c.servers.Args) > 0 && !is {
 		return c.Usage(errors.New("arguments after -- are for MCP servers"))
 	}
 	for _, name := range []string{"registry", "profile", "env", "read", "write", "host"} {
@@ -140,6 +129,9 @@ func (c *addCommand) onlyServers(cmd *cobra.Command, is bool) error {
 	if cmd.Flags().Changed("server") && is {
 		return c.Usage(errors.New("--server is for APIs"))
 	}
+	if cmd.Flags().Changed("auth") && !c.request.GraphQL {
+		return c.Usage(errors.New("--auth is for GraphQL APIs; an OpenAPI document names its credentials, and --env passes secrets to an MCP server"))
+	}
 	return nil
 }
 
@@ -147,8 +139,12 @@ func (c *addCommand) onlyServers(cmd *cobra.Command, is bool) error {
 func NewRemove(cfg Config) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove [NAME]", Short: "Remove what ken add added; without a name, list it", Args: cfg.arguments(0, 1),
+		Long: "Remove an MCP server, an API or an extension package that ken add added. Without a name,\n" +
+			"list them.\n\n" +
+			"To remove Ken itself: run ken disconnect CLIENT for each client that you connected, then\n" +
+			"ken mcp --stop, delete ~/.ken and ~/.ken-servers, and delete the program.",
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return cfg.With(cmd, func(ctx context.Context, a App) error {
+			return cfg.With(cmd, func(ctx context.Context, a addplan.App) error {
 				if len(given) == 0 {
 					return cfg.printAdded(a)
 				}

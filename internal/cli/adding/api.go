@@ -7,87 +7,36 @@ import (
 	"slices"
 	"strings"
 
-	"ken/capability"
-	"ken/internal/add"
+	"ken/internal/add/addplan"
 	"ken/internal/cli/output"
-	"ken/internal/govern/policy"
 )
 
-// An apiPlan is what ken add shows of an API.
-type apiPlan struct {
-	Kind       string         `json:"kind"`
-	Name       string         `json:"name"`
-	From       string         `json:"from"`
-	SHA256     string         `json:"sha256"`
-	Server     string         `json:"server,omitempty"`
-	Operations []apiOperation `json:"operations"`
-	Hosts      []add.Host     `json:"hosts"`
-	Secrets    []apiSecret    `json:"secrets"`
-	Blocked    []string       `json:"blocked"`  // hosts that sandbox.networks keeps calls from
-	Problems   []string       `json:"problems"` // of the document
-	Changes    *apiChanges    `json:"changes,omitempty"`
-	Added      bool           `json:"added"`
-	Folder     string         `json:"folder"`
-}
-
-type apiOperation struct {
-	ID       capability.ID `json:"id"`
-	Method   string        `json:"method"`
-	URL      string        `json:"url"`
-	Decision string        `json:"decision"`         // allow, ask or deny
-	Rule     string        `json:"rule,omitempty"`   // that denies it
-	Cannot   string        `json:"cannot,omitempty"` // why it cannot be called
-	Findings int           `json:"findings,omitempty"`
-}
-
-type apiSecret struct {
-	Name string `json:"name"`
-	Set  bool   `json:"set"`
-}
-
-// apiChanges are what differs from the API of the same name that is there.
-type apiChanges struct {
-	Added   []string `json:"added"`
-	Removed []string `json:"removed"`
-	Changed []string `json:"changed"`
-	Hosts   []string `json:"hosts"` // that are new
-}
-
-func (c *addCommand) api(ctx context.Context, a App) (err error) {
-	x, err := add.ReadAPI(ctx, a.Places, c.request)
+func (c *addCommand) api(ctx context.Context, a addplan.App) (err error) {
+	plan, err := a.ReadAPI(ctx, c.request)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.Close()) }()
-	if err := free(a, x); err != nil {
-		return err
-	}
-	plan := planOf(a, x)
+	defer func() { err = errors.Join(err, plan.Close()) }()
 	if !*c.JSON {
 		c.printAPI(plan)
 	}
-	if c.dry || x.Same {
+	if c.dry || plan.Same {
 		switch {
 		case *c.JSON:
 			return c.PrintJSON(plan)
 		case c.dry:
 			c.Out.Linef("Nothing was changed.")
 		default:
-			c.Out.Linef("Nothing changes: %s has this document already.", output.Line(x.Name))
+			c.Out.Linef("Nothing changes: %s has this document already.", output.Line(plan.Name))
 		}
 		return nil
 	}
 	if ok, err := c.Agree(ctx, c.yes, "Add it?"); err != nil || !ok {
 		return err
 	}
-	notes := map[string]string{"from": x.From, "operations": fmt.Sprint(len(x.Operations)), "folder": x.Folder()}
-	if err := a.Record(ctx, "add", "api", x.Name, "sha256:"+x.SHA256, notes); err != nil {
-		return fmt.Errorf("add API %s: not added, because the audit log could not be written: %w", x.Name, err)
-	}
-	if err := x.Add(); err != nil {
+	if err := plan.Add(ctx); err != nil {
 		return err
 	}
-	plan.Added = true
 	if *c.JSON {
 		return c.PrintJSON(plan)
 	}
@@ -95,72 +44,21 @@ func (c *addCommand) api(ctx context.Context, a App) (err error) {
 	return nil
 }
 
-// free returns an error if an operation has the id of a capability that is not
-// part of the starter catalog or of this API. It would silently take its place.
-func free(a App, x *add.API) error {
-	var taken []string
-	for _, op := range x.Operations {
-		if e, ok := a.Catalog.Snapshot().Get(op.ID); ok && !x.Mine(e.Capability) && e.Origin.Source != "starter" {
-			taken = append(taken, fmt.Sprintf("%s (%s)", op.ID, e.Origin))
-		}
-	}
-	if len(taken) == 0 {
-		return nil
-	}
-	const some = 5
-	more := ""
-	if len(taken) > some {
-		more = fmt.Sprintf(" and %d more", len(taken)-some)
-		taken = taken[:some]
-	}
-	return &capability.Error{
-		Kind: capability.Conflict, Op: "add API", Target: x.Name, Err: fmt.Errorf("other capabilities have the ids %s%s", strings.Join(taken, ", "), more),
-		Fix: "remove those, or add a copy of the document in which these operations have another operationId",
-	}
-}
-
-func planOf(a App, x *add.API) *apiPlan {
-	p := &apiPlan{
-		Kind: "api", Name: x.Name, From: x.From, SHA256: x.SHA256, Server: x.Server, Hosts: listOf(x.Hosts), Secrets: []apiSecret{},
-		Blocked: listOf(x.Needs(a.Networks)), Problems: []string{}, Folder: x.Folder(),
-	}
-	for _, op := range x.Operations {
-		d := a.Standing(op, add.HostsOf(op))
-		o := apiOperation{ID: op.ID, Method: op.Run.Method, URL: op.Run.URL, Decision: d.Effect.String(), Cannot: op.Unavailable}
-		if d.Effect == policy.Deny {
-			o.Rule = d.Reason.Rule
-		}
-		for _, f := range op.Findings {
-			if f.Severity == capability.Grave {
-				o.Findings++
-			}
-		}
-		p.Operations = append(p.Operations, o)
-	}
-	for _, name := range x.Secrets {
-		p.Secrets = append(p.Secrets, apiSecret{name, a.HasSecret(name)})
-	}
-	for _, problem := range x.Problems {
-		p.Problems = append(p.Problems, problem.Message)
-	}
-	if x.Exists {
-		p.Changes = &apiChanges{Added: listOf(x.Added), Removed: listOf(x.Removed), Changed: listOf(x.Changed), Hosts: listOf(x.NewHosts)}
-	}
-	return p
-}
-
 // fact prints one line of what is about to be added.
 func (c *addCommand) fact(name, text string) {
 	c.Out.Linef("%s  %s", c.Out.Style(output.Bold, fmt.Sprintf("%-11s", name)), text)
 }
 
-func (c *addCommand) printAPI(p *apiPlan) {
+func (c *addCommand) printAPI(p *addplan.API) {
 	c.fact("API", output.Line(p.Name))
 	c.fact("from", output.Line(p.From))
-	if p.Server != "" {
+	switch {
+	case p.Graph:
+		c.fact("server", output.Line(p.Server))
+	case p.Server != "":
 		c.fact("server", output.Line(p.Server)+", where the document names none")
 	}
-	c.fact("operations", countBy(p.Operations, func(o apiOperation) string { return o.Method }))
+	c.fact("operations", countBy(p.Operations, func(o addplan.Operation) string { return o.Method }))
 	c.fact("", output.Line(firstOf(p.Operations)))
 	var hosts []string
 	for _, h := range p.Hosts {
@@ -194,7 +92,7 @@ func (c *addCommand) printAPI(p *apiPlan) {
 }
 
 // printDoubts prints what is wrong with a document, and what changes.
-func (c *addCommand) printDoubts(p *apiPlan) {
+func (c *addCommand) printDoubts(p *addplan.API) {
 	cannot, held := map[string]int{}, 0
 	var reasons []string
 	for _, o := range p.Operations {
@@ -238,11 +136,11 @@ func (c *addCommand) printDoubts(p *apiPlan) {
 }
 
 // decisions says how many operations run, ask and are denied for a model.
-func decisions(list []apiOperation) string {
+func decisions(list []addplan.Operation) string {
 	words := map[string]string{"allow": "run without asking", "ask": "ask first", "deny": "are denied"}
 	var parts []string
 	for _, effect := range []string{"allow", "ask", "deny"} {
-		var of []apiOperation
+		var of []addplan.Operation
 		var rules []string
 		for _, o := range list {
 			if o.Decision != effect {
@@ -256,7 +154,7 @@ func decisions(list []apiOperation) string {
 		if len(of) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%d %s (%s)", len(of), words[effect], countBy(of, func(o apiOperation) string { return o.Method }))
+		text := fmt.Sprintf("%d %s (%s)", len(of), words[effect], countBy(of, func(o addplan.Operation) string { return o.Method }))
 		if len(rules) > 0 {
 			text += " by rule " + output.Line(strings.Join(rules, ", "))
 		}
@@ -281,7 +179,7 @@ func countBy[T any](list []T, word func(T) string) string {
 	return strings.Join(order, ", ")
 }
 
-func firstOf(list []apiOperation) string {
+func firstOf(list []addplan.Operation) string {
 	var names []string
 	for _, o := range list {
 		names = append(names, strings.TrimPrefix(string(o.ID), "tool:"))
@@ -299,16 +197,18 @@ func shortened(names []string) string {
 }
 
 // printNext says what to do with an API that was added.
-func (c *addCommand) printNext(p *apiPlan) {
+func (c *addCommand) printNext(p *addplan.API) {
 	c.Out.Linef("%s %s", c.Out.Style(output.Green, "added:"), output.Line(p.Folder))
 	for _, s := range p.Secrets {
 		if !s.Set {
 			c.Out.Linef("next: ken secret set %s", output.Line(s.Name))
 		}
 	}
-	first := slices.IndexFunc(p.Operations, func(o apiOperation) bool { return o.Cannot == "" && o.Method == "GET" && !strings.Contains(o.URL, "{") })
+	first := slices.IndexFunc(p.Operations, func(o addplan.Operation) bool {
+		return o.Cannot == "" && (o.Method == "GET" || o.Method == "query") && !strings.Contains(o.URL, "{")
+	})
 	if first < 0 {
-		first = max(0, slices.IndexFunc(p.Operations, func(o apiOperation) bool { return o.Cannot == "" }))
+		first = max(0, slices.IndexFunc(p.Operations, func(o addplan.Operation) bool { return o.Cannot == "" }))
 	}
 	id := output.Line(string(p.Operations[first].ID))
 	c.Out.Linef("next: ken catalog show %s, then ken run %s '{}'", id, id)

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +38,35 @@ type Config struct {
 	Moment func(flag, text string, now time.Time) (time.Time, error)
 
 	// With runs a command with the audit log of the open program.
-	With func(cmd *cobra.Command, run func(context.Context, audit.Archive) error) error
+	With func(cmd *cobra.Command, run func(context.Context, Log) error) error
+}
+
+// A Log is the audit log of this machine, and where there are others, of all.
+type Log struct {
+	audit.Archive
+	All All // nil: there are no others
+}
+
+// All is the audit logs of all machines.
+type All interface {
+	View(ctx context.Context) (dir string, err error)
+	Follow(ctx context.Context, f audit.Filter) iter.Seq2[audit.Entry, error] // the other machines
+	Verify(ctx context.Context, elsewhere ...[]byte) (audit.Report, error)
+}
+
+// dir returns the folder of all chains.
+func (l Log) dir(ctx context.Context) (string, error) {
+	if l.All == nil {
+		return l.Dir, nil
+	}
+	return l.All.View(ctx)
+}
+
+func (l Log) verify(ctx context.Context, elsewhere ...[]byte) (audit.Report, error) {
+	if l.All == nil {
+		return l.Verify(ctx, elsewhere...)
+	}
+	return l.All.Verify(ctx, elsewhere...)
 }
 
 // ErrChanged says that the audit log does not verify. Why is printed by then.
@@ -48,9 +78,9 @@ func Commands(c Config) []*cobra.Command {
 }
 
 // with returns a function for cobra that calls run with the audit log.
-func (c Config) with(run func(ctx context.Context, log audit.Archive, given []string) error) func(*cobra.Command, []string) error {
+func (c Config) with(run func(ctx context.Context, log Log, given []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, given []string) error {
-		return c.With(cmd, func(ctx context.Context, log audit.Archive) error { return run(ctx, log, given) })
+		return c.With(cmd, func(ctx context.Context, log Log) error { return run(ctx, log, given) })
 	}
 }
 
@@ -85,13 +115,17 @@ func (c Config) query() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "query", Short: "List the records of calls", Args: c.Args(cobra.NoArgs),
 		Example: "  ken audit query --event security_violation --since 48h\n  ken audit query --ext tools.git --json",
-		RunE: c.with(func(ctx context.Context, log audit.Archive, _ []string) error {
+		RunE: c.with(func(ctx context.Context, log Log, _ []string) error {
 			chosen, err := f.read(c, time.Now())
 			if err != nil {
 				return err
 			}
+			dir, err := log.dir(ctx)
+			if err != nil {
+				return err
+			}
 			records := []json.RawMessage{}
-			for e, err := range audit.Query(log.Dir, chosen) {
+			for e, err := range audit.Query(dir, chosen) {
 				switch {
 				case ctx.Err() != nil:
 					return ctx.Err()
@@ -129,14 +163,22 @@ func (c Config) printRecord(e audit.Entry) {
 	}
 	took := ""
 	if r.DurationMS != nil {
-		took = fmt.Sprintf("%d ms", *r.DurationMS)
+		took = output.Duration(time.Duration(*r.DurationMS) * time.Millisecond)
+	}
+	who := r.UserID
+	if r.Agent != "" {
+		who += " by " + r.Agent
+	}
+	decided := r.Decision
+	if r.Rule != "" {
+		decided = strings.TrimSpace(decided + " " + r.Rule)
 	}
 	why := r.CommandLine
 	if r.Error != nil {
 		why = *r.Error
 	}
-	c.Out.Table([]output.Column{{Style: output.Dim}, {Styles: levelStyles}, {Style: output.Bold}, {}, {Style: output.Dim}, {Grow: true}, {Style: output.Dim}}, [][]string{{
-		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, string(r.Event), what, took, why, string(e.ID),
+	c.Out.Table([]output.Column{{Style: output.Dim}, {Styles: levelStyles}, {Style: output.Dim}, {Style: output.Bold}, {}, {Style: output.Cyan}, {Style: output.Dim}, {Grow: true}, {Style: output.Dim}}, [][]string{{
+		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, who, string(r.Event), what, decided, took, why, string(e.ID),
 	}})
 }
 
@@ -148,7 +190,7 @@ func (c Config) tail() *cobra.Command {
 	var lines int
 	cmd := &cobra.Command{
 		Use: "tail", Short: "Show the newest records; -f follows new ones", Args: c.Args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, log audit.Archive, _ []string) error {
+		RunE: c.with(func(ctx context.Context, log Log, _ []string) error {
 			chosen, err := f.read(c, time.Now())
 			if err != nil {
 				return err
@@ -161,25 +203,51 @@ func (c Config) tail() *cobra.Command {
 				c.printRecord(e)
 				return nil
 			}
+			dir, err := log.dir(ctx)
+			if err != nil {
+				return err
+			}
 			if !follow || chosen.Since.IsZero() {
-				if err := lastRecords(ctx, log.Dir, chosen, lines, print); err != nil || !follow {
+				if err := lastRecords(ctx, dir, chosen, lines, print); err != nil || !follow {
 					return err
 				}
 			}
-			for e, err := range audit.Tail(ctx, log.Dir, chosen) {
-				if err != nil {
-					fmt.Fprintln(c.Err, "ken:", output.Line(err.Error()))
-				} else if err := print(e); err != nil {
-					return err
-				}
-			}
-			return nil
+			return c.follow(ctx, log, chosen, print)
 		}),
 	}
 	f.flags(cmd)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new records until interrupted")
 	cmd.Flags().IntVarP(&lines, "lines", "n", 20, "`number` of records")
 	return cmd
+}
+
+// follow prints new records, of this machine and of all others, until ctx ends.
+func (c Config) follow(ctx context.Context, log Log, chosen audit.Filter, print func(audit.Entry) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	sources := []iter.Seq2[audit.Entry, error]{audit.Tail(ctx, log.Dir, chosen)}
+	if log.All != nil {
+		sources = append(sources, log.All.Follow(ctx, chosen))
+	}
+	var mu sync.Mutex // one record at a time
+	var failed error
+	var all sync.WaitGroup
+	for _, source := range sources {
+		all.Go(func() {
+			for e, err := range source {
+				mu.Lock()
+				if err != nil {
+					fmt.Fprintln(c.Err, "ken:", output.Line(err.Error()))
+				} else if err := print(e); err != nil {
+					failed = err
+					stop()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return failed
 }
 
 // lastRecords prints the newest few records that a filter chooses, the oldest
@@ -205,7 +273,7 @@ func (c Config) verify() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Verify that no record was changed, removed or truncated", Args: c.Args(cobra.NoArgs),
-		RunE: c.with(func(ctx context.Context, log audit.Archive, _ []string) error {
+		RunE: c.with(func(ctx context.Context, log Log, _ []string) error {
 			var elsewhere [][]byte
 			if head != "" {
 				data, err := os.ReadFile(head)
@@ -214,7 +282,7 @@ func (c Config) verify() *cobra.Command {
 				}
 				elsewhere = append(elsewhere, data)
 			}
-			report, err := log.Verify(ctx, elsewhere...)
+			report, err := log.verify(ctx, elsewhere...)
 			if err != nil {
 				return err
 			}
@@ -269,7 +337,7 @@ func (c Config) printTrail(r audit.Report, all bool) {
 func (c Config) prove() *cobra.Command {
 	return &cobra.Command{
 		Use: "prove ID", Short: "Print a proof of one record that anyone with the public key can check", Args: c.Args(cobra.ExactArgs(1)),
-		RunE: c.with(func(_ context.Context, log audit.Archive, given []string) error {
+		RunE: c.with(func(_ context.Context, log Log, given []string) error {
 			proof, key, err := log.Prove(audit.ID(given[0]))
 			if err != nil {
 				return err

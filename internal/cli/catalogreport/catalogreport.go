@@ -177,3 +177,40 @@ func Relation(r door.Relation) string {
 	}
 	return "it is of one category with"
 }
+
+// Relevance says whether a model is shown a capability for a message, and why.
+func Relevance(found door.Found, id capability.ID) string {
+	shown := func(how string, score float64) string {
+		return fmt.Sprintf("for this message a model is shown %s (match %.2f)", how, score)
+	}
+	for _, p := range found.Fulls {
+		if p.ID == id {
+			return shown("all of it", p.Score)
+		}
+	}
+	for _, p := range found.Cards {
+		if p.ID == id {
+			return shown("its card", p.Score)
+		}
+	}
+	for _, p := range found.Briefs {
+		if p.ID == id {
+			return shown("its brief", p.Score)
+		}
+	}
+	best := ""
+	if len(found.Ranking) > 0 && found.Ranking[0].ID != id {
+		best = fmt.Sprintf("; the best match is %s (%.2f)", found.Ranking[0].ID, found.Ranking[0].Score)
+	}
+	for _, s := range found.Skipped {
+		if s.ID == id {
+			return fmt.Sprintf("for this message a model is not shown it: %s (match %.2f)%s", s.Reason, s.Score, best)
+		}
+	}
+	for at, n := range found.Ranking {
+		if n.ID == id {
+			return fmt.Sprintf("for this message a model is not shown it: it is number %d of what was found (match %.2f)%s", at+1, n.Score, best)
+		}
+	}
+	return "for this message a model is not shown it: it is not among what was found" + best + "; ken discover shows the ranking"
+}

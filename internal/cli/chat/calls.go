@@ -245,6 +245,15 @@ func (v *view) named(out []string, line event.Line) []string {
 		out = append(out, styled(v.colour, bold, strings.TrimLeft(name, " ")))
 		return v.indented(out, line.Text)
 	}
+	if len(line.Marks) > 0 {
+		for _, pieces := range marked(line) {
+			for _, row := range wrapPieces(pieces, room) {
+				out = append(out, styled(v.colour, bold, name)+"  "+paint(row, v.colour))
+				name = strings.Repeat(" ", columns(name))
+			}
+		}
+		return out
+	}
 	for part := range strings.SplitSeq(strings.TrimRight(safe(line.Text), "\n"), "\n") {
 		style := changeStyle(line.Name, part)
 		for _, row := range wrap(part, room) {
@@ -253,6 +262,28 @@ func (v *view) named(out []string, line event.Line) []string {
 		}
 	}
 	return out
+}
+
+// marked returns the lines of a text in pieces, with the parts to look at styled.
+func marked(line event.Line) [][]piece {
+	var ranges [][2]int
+	for _, m := range line.Marks {
+		ranges = append(ranges, [2]int{m.From, m.To})
+	}
+	rows := [][]piece{nil}
+	for i, text := range output.Cut(line.Text, ranges) {
+		style := ""
+		if i%2 == 1 {
+			style = red
+		}
+		for j, part := range strings.Split(safe(text), "\n") {
+			if j > 0 {
+				rows = append(rows, nil)
+			}
+			rows[len(rows)-1] = append(rows[len(rows)-1], piece{text: part, style: style})
+		}
+	}
+	return rows
 }
 
 // changeStyle is the colour of a line of a change: added and removed lines differ.

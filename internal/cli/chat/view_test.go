@@ -32,9 +32,6 @@ func events(t testing.TB, data []byte) []event.Event {
 func eventOf(line []byte) (event.Event, error) {
 	var head struct {
 		Type string `json:"type"`
-		Call *struct {
-			Arguments json.RawMessage `json:"arguments"`
-		} `json:"call"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, err
@@ -44,14 +41,6 @@ func eventOf(line []byte) (event.Event, error) {
 		return nil, err
 	}
 	delete(fields, "type")
-	if head.Call != nil { // a call's arguments are bytes
-		var call map[string]any
-		if err := json.Unmarshal(fields["call"], &call); err != nil {
-			return nil, err
-		}
-		call["arguments"] = []byte(head.Call.Arguments)
-		fields["call"], _ = json.Marshal(call)
-	}
 	data, err := json.Marshal(fields)
 	if err != nil {
 		return nil, err

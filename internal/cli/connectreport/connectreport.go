@@ -58,9 +58,8 @@ type Start struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// ClientInfo returns the name that a client gives itself in MCP, of those that keep
-// long lists of tools away from their model until it searches; empty for the
-// rest.
+// ClientInfo returns the name that a client gives itself in MCP, of those whose
+// surface may depend on it; empty for the rest.
 func ClientInfo(client string) string {
 	switch client {
 	case "claude":
@@ -72,6 +71,10 @@ func ClientInfo(client string) string {
 	}
 	return ""
 }
+
+// searches reports whether a client itself keeps the definitions of tools back until
+// its model searches for them.
+func searches(client string) bool { return client == "qwen" || ClientInfo(client) != "" }
 
 // PrintStarts says how each server started. What failed is told in full: it is
 // what a person has to act on.
@@ -106,10 +109,23 @@ func (r Report) PrintStarts(p *output.Printer) {
 
 // MenuWords says what the model of the client had before its eyes, and has. A
 // client that keeps tools back itself did so before, and Ken saves it nothing
-// there.
-func (r Report) MenuWords(menu mcpserver.Menu) string {
+// there. Inlines says that it does not, with the model that it has. Tools of a
+// server that did not start are not counted, which is said.
+func (r Report) MenuWords(menu mcpserver.Menu, inlines bool) string {
 	before, now := output.Plural(r.Before, "token"), output.Plural(r.After, "token")
-	defers := ClientInfo(r.Client) != ""
+	failed := 0
+	for _, s := range r.Servers {
+		if s.Error != "" {
+			failed++
+		}
+	}
+	switch {
+	case failed > 0 && failed == len(r.Servers):
+		return fmt.Sprintf("No server started, so Ken does not know what the tools cost. Ken's own menu: %s in every turn. Correct what failed, then run ken doctor.", now)
+	case failed > 0:
+		before += fmt.Sprintf(" (without %s that failed)", output.Plural(failed, "server"))
+	}
+	defers := searches(r.Client) && !inlines
 	switch {
 	case menu.Surface == "direct" && defers:
 		return fmt.Sprintf("Tool definitions: %s. %s loads them only when searched for; Ken's own %s add %s.", before, r.Client, output.Plural(menu.Tools-menu.Deferred, "tool"), now)
@@ -117,6 +133,8 @@ func (r Report) MenuWords(menu mcpserver.Menu) string {
 		return fmt.Sprintf("Menu before: %s in every turn. Now: the same and %s, since mcp.surface is direct.", before, now)
 	case defers:
 		return fmt.Sprintf("Tool definitions: %s, which %s loaded only when searched for. Menu now: %s in every turn.", before, r.Client, now)
+	case failed == 0 && r.After > r.Before:
+		return fmt.Sprintf("Menu before: %s in every turn. Now: %s. With so few tools Ken costs more tokens than it saves.", before, now)
 	}
 	return fmt.Sprintf("Menu before: %s in every turn. Now: %s.", before, now)
 }
@@ -164,4 +182,29 @@ func (r Report) PrintHTTP(p *output.Printer) {
 	}
 	now := map[string]string{"ken": "It answers there now.", "other": "Something else answers there now.", "nobody": "Nothing answers there now."}
 	p.Linef("%s asks over HTTP: ken serve must run at %s whenever it does. %s", r.Client, output.Line(r.HTTP.Addr), now[r.HTTP.Answers])
+}
+
+// PrintDisconnected says what disconnecting a client did.
+func PrintDisconnected(p *output.Printer, client string, d connect.Disconnection) {
+	for _, f := range d.Files {
+		p.Linef("%s %s", p.Style(output.Green, f.How+":"), output.Line(f.Path))
+		for _, n := range f.Notes {
+			p.Linef("  %s", output.Line(n))
+		}
+	}
+	if d.Token {
+		p.Linef("the token of %s is removed; a client that still shows it is refused", output.Line(client))
+	}
+	if d.Rules > 0 {
+		p.Linef("removed: %s that came from the settings of %s, which apply there again", output.Plural(d.Rules, "rule"), output.Line(client))
+	}
+	if len(d.Removed) > 0 {
+		p.Linef("Ken no longer has %s", output.Line(strings.Join(d.Removed, ", ")))
+	}
+	if len(d.Secrets) > 0 {
+		p.Linef("removed with them, as the client's own file has them again: the secrets %s", output.Line(strings.Join(d.Secrets, ", ")))
+	}
+	for _, name := range d.Stay {
+		p.Linef("the secret %s stays, since you set it; ken secret rm %s removes it", output.Line(name), output.Line(name))
+	}
 }

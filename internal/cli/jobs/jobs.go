@@ -2,6 +2,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,16 +59,16 @@ var ErrFailed = errors.New("see above")
 // Commands returns ken jobs and ken worker.
 func Commands(c Config) []*cobra.Command {
 	group := &cobra.Command{
-		Use: "jobs", Short: "Add, list, show, cancel and retry calls that run later",
+		Use: "jobs", Short: "Add, list, show, cancel and retry calls that run later; list workers",
 		Args: func(cmd *cobra.Command, given []string) error {
 			if len(given) > 0 {
 				return c.Usage(fmt.Errorf("ken jobs has no command %q; see ken jobs --help", given[0]))
 			}
-			return c.Usage(errors.New("ken jobs needs one of its commands; see ken jobs --help"))
+			return nil
 		},
-		RunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(c.add(), c.list(), c.show(), c.cancel(), c.retry())
+	group.AddCommand(c.add(), c.list(), c.show(), c.cancel(), c.retry(), c.workers())
 	return []*cobra.Command{group, c.worker()}
 }
 
@@ -185,6 +186,11 @@ func words(list []queue.State) []string {
 
 func (c Config) printList(ctx context.Context, a App, f queue.Filter) error {
 	jobs, err := a.Queue.List(ctx, f)
+	live, merr := a.Queue.Members(ctx)
+	err = errors.Join(err, merr)
+	for i, j := range jobs {
+		jobs[i].Why = cmp.Or(queue.Blocked(j, live), j.Why)
+	}
 	if *c.JSON {
 		if jobs == nil {
 			jobs = []queue.Job{}
@@ -260,6 +266,11 @@ func (c Config) print(ctx context.Context, a App, id string, wait bool) error {
 	if err != nil {
 		return err
 	}
+	live, err := a.Queue.Members(ctx)
+	if err != nil {
+		return err
+	}
+	j.Why = cmp.Or(queue.Blocked(j, live), j.Why)
 	v := view{Job: j}
 	if p, ok, err := a.Queue.Progress(ctx, id); err == nil && ok {
 		v.Progress = &p
@@ -394,6 +405,42 @@ func (c Config) retry() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&again, "again", false, "run an unknown job again, even though it may have had its effect")
 	return cmd
+}
+
+func (c Config) workers() *cobra.Command {
+	return &cobra.Command{
+		Use: "workers", Short: "List the workers that run jobs now",
+		Long: "List the workers that run jobs now: their machine, how many jobs they run and can run, the\n" +
+			"strongest sandbox profile there, and what waiting jobs need and they lack.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.With(cmd, func(ctx context.Context, a App) error {
+				live, err := a.Queue.Members(ctx)
+				if err != nil {
+					return err
+				}
+				if *c.JSON {
+					return c.PrintJSON(map[string]any{"workers": append([]queue.Member{}, live...)})
+				}
+				var rows [][]string
+				for _, m := range live {
+					lacks, held := "", ""
+					if m.Sandbox != "" {
+						held = "sandbox profile " + m.Sandbox
+					}
+					if len(m.Lacks) > 0 {
+						lacks = "has no " + strings.Join(m.Lacks, ", no ")
+					}
+					rows = append(rows, []string{m.ID, m.Host, m.Platform, fmt.Sprintf("runs %d of %d", m.Running, m.Most), held, lacks})
+				}
+				c.Out.Table([]output.Column{{Style: output.Bold}, {}, {Style: output.Dim}, {}, {Style: output.Dim}, {Style: output.Yellow}}, rows)
+				if len(live) == 0 {
+					fmt.Fprintln(c.Err, "ken: no worker is running; start one with ken worker, or ken serve")
+				}
+				return nil
+			})
+		},
+	}
 }
 
 func (c Config) worker() *cobra.Command {

@@ -40,12 +40,14 @@ func Read(client string, cfg Config) ([]Decision, error) {
 }
 
 var readers = map[string]func(*reader) error{
-	"claude": claudeDecisions, "codex": codexDecisions, "cursor": cursorDecisions, "gemini": geminiDecisions, "opencode": opencodeDecisions,
+	"claude": claudeDecisions, "codex": codexDecisions, "continue": continueDecisions, "copilot": copilotDecisions, "crush": crushDecisions,
+	"cursor": cursorDecisions, "gemini": geminiDecisions, "goose": gooseDecisions, "opencode": opencodeDecisions,
 	"qwen": qwenDecisions, "vscode": vscodeDecisions, "zed": zedDecisions,
 }
 
 var namings = map[string]naming{
-	"claude": doubleUnderscore, "cursor": colonNaming, "gemini": geminiNaming, "opencode": opencodeNaming, "qwen": qwenNaming,
+	"claude": doubleUnderscore, "continue": continueNaming, "copilot": colonNaming, "crush": crushNaming, "cursor": colonNaming,
+	"gemini": geminiNaming, "goose": gooseNaming, "opencode": opencodeNaming, "qwen": qwenNaming,
 	"vscode": slashNaming, "zed": colonNaming,
 }
 
@@ -54,7 +56,33 @@ type reader struct {
 	decisions []Decision
 }
 
-func (b *reader) says(d Decision) { b.decisions = append(b.decisions, d) }
+// says adds a decision. One that allows something does not count if its file is in
+// a project's folder.
+func (b *reader) says(d Decision) {
+	if d.effect == allowed && d.why == "" && b.inProject(d) {
+		d.why = byOthers
+	}
+	b.decisions = append(b.decisions, d)
+}
+
+// byOthers is why a permission in a file of a project's folder makes no rule: a
+// downloaded folder can contain such files.
+const byOthers = "it is in a file of the project's folder, which others can write"
+
+// inProject reports whether the file of a decision is in the folder that it is for,
+// or in that of a project's configuration. A home folder is no project.
+func (b *reader) inProject(d Decision) bool {
+	folders := []string{d.folder}
+	for _, f := range b.Files {
+		folders = append(folders, f.Project)
+	}
+	for _, folder := range folders {
+		if folder != "" && folder != b.Home && strings.Contains(d.where, " in "+filepath.Clean(folder)+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
 
 // listed adds one decision for each text of a list.
 func (b *reader) listed(doc map[string]any, at []string, e effect, path, folder string) {
@@ -290,7 +318,8 @@ func number(v any) float64 {
 
 // geminiRule reads one rule, and which tools it names.
 func geminiRule(m map[string]any, path, folder string) (d Decision, tools []string) {
-	d = Decision{where: "a rule in " + path, folder: folder, group: "gemini policies"}
+	// A rule of a project takes no rule of the user's back, whatever its priority.
+	d = Decision{where: "a rule in " + path, folder: folder, group: "gemini policies " + folder}
 	switch text(m, "decision") {
 	case "deny":
 		d.effect = denied

@@ -1,6 +1,9 @@
 package permission
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +28,73 @@ func TestResiduals(t *testing.T) {
 		if got := strings.Join(residuals(c.pattern, c.prefix), " "); got != c.want {
 			t.Errorf("residuals(%q, %q) = %q, want %q", c.pattern, c.prefix, got, c.want)
 		}
+	}
+}
+
+// TestProjectAllows: files in a project's folder forbid and ask, and allow nothing.
+// What is allowed for a folder in the user's own file counts.
+func TestProjectAllows(t *testing.T) {
+	docs := map[string]map[string]any{
+		"/home/a/.claude.json": {"projects": map[string]any{"/repo": map[string]any{"allowedTools": []any{"mcp__notes__mine"}}}},
+		"/repo/.claude/settings.json": {"permissions": map[string]any{
+			"allow": []any{"mcp__notes__wipe"}, "deny": []any{"mcp__notes__send"}, "ask": []any{"mcp__notes__write"}}},
+		"/repo/.claude/settings.local.json": {"permissions": map[string]any{"allow": []any{"mcp__notes__local"}}},
+		"/home/a/.claude/settings.json":     {"permissions": map[string]any{"allow": []any{"mcp__notes__read"}}},
+	}
+	all, err := Read("claude", Config{
+		Files: []File{{Path: "/home/a/.claude.json"}}, Home: "/home/a", GOOS: "linux", Getenv: func(string) string { return "" },
+		Read: func(path string, _ bool) (map[string]any, func([]string) []string, error) {
+			return docs[path], nil, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Translate(Client{Name: "claude", Title: "Claude Code", Servers: []Server{{Name: "notes", Client: "notes"}}}, all)
+	var got []string
+	for _, r := range out.Rules {
+		got = append(got, r.Effect+" "+strings.Join(r.Capabilities, " "))
+	}
+	slices.Sort(got)
+	want := []string{"allow mcp:notes/mine", "allow mcp:notes/read", "ask mcp:notes/write", "deny mcp:notes/send"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rules %q, want %q", got, want)
+	}
+	notes := strings.Join(out.Notes, "\n")
+	for _, tool := range []string{"mcp__notes__wipe (permissions.allow in /repo/.claude/settings.json): " + byOthers, "mcp__notes__local"} {
+		if !strings.Contains(notes, tool) {
+			t.Errorf("notes %q, want %q in them", notes, tool)
+		}
+	}
+}
+
+// TestProjectPolicies: a rule in a project's folder takes no rule of the user's back,
+// whatever its priority.
+func TestProjectPolicies(t *testing.T) {
+	home, repo := t.TempDir(), t.TempDir()
+	docs := map[string]map[string]any{}
+	for dir, rule := range map[string]map[string]any{
+		home: {"mcpName": "notes", "toolName": "wipe", "decision": "deny", "priority": int64(100)},
+		repo: {"mcpName": "notes", "decision": "allow", "priority": int64(999)},
+	} {
+		path := filepath.Join(dir, ".gemini", "policies", "rules.toml")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		docs[path] = map[string]any{"rule": []any{rule}}
+	}
+	all, err := Read("gemini", Config{
+		Files: []File{{Path: filepath.Join(home, ".gemini", "settings.json")}, {Path: filepath.Join(repo, ".gemini", "settings.json"), Project: repo}}, Home: home,
+		Read: func(path string, _ bool) (map[string]any, func([]string) []string, error) {
+			return docs[path], nil, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Translate(Client{Name: "gemini", Title: "Gemini CLI", Servers: []Server{{Name: "notes", Client: "notes"}}}, all)
+	if len(out.Rules) != 1 || out.Rules[0].Effect != "deny" || !slices.Equal(out.Rules[0].Capabilities, []string{"mcp:notes/wipe"}) || len(out.Rules[0].Except) > 0 {
+		t.Errorf("rules %+v, want the user's denial alone", out.Rules)
 	}
 }
 

@@ -113,17 +113,7 @@ func TestEverydayWithSecondReader(t *testing.T) {
 
 func everydayWith(t *testing.T, parts Parts) {
 	const least = 54
-	c := loaded(t, catalog.Config{
-		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
-	})
-	if parts.Embedder != nil {
-		if err := ranking.Embed(t.Context(), c, parts.Embedder); err != nil {
-			t.Fatal(err)
-		}
-	}
-	parts.Source = c
-	f := NewFinder(parts)
-	w := &world{f, c, f.See(c.Snapshot(), "", nil)}
+	w := everydayWorld(t, parts)
 	found, held := 0, 0
 	for _, e := range everyday {
 		sel := w.find(t, e.request, patient())
@@ -148,6 +138,43 @@ func everydayWith(t *testing.T, parts Parts) {
 		t.Errorf("%d of %d are answered well (%d found, %d held back), want at least %d", found+held, len(everyday), found, held, least)
 	}
 	t.Logf("%d of %d are answered well: %d found, %d held back", found+held, len(everyday), found, held)
+}
+
+// everydayWorld returns the starter catalog, read by what parts have.
+func everydayWorld(t *testing.T, parts Parts) *world {
+	t.Helper()
+	c := loaded(t, catalog.Config{
+		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
+	})
+	if parts.Embedder != nil {
+		if err := ranking.Embed(t.Context(), c, parts.Embedder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts.Source = c
+	f := NewFinder(parts)
+	return &world{f, c, f.See(c.Snapshot(), "", nil)}
+}
+
+// TestGibberish: a message of which no word is known shows nothing, or one brief
+// that says that it may not fit.
+func TestGibberish(t *testing.T) {
+	for name, parts := range map[string]Parts{"small model": {}, "second reader": {Embedder: secondReader{reader.Builtin()}, Local: true}} {
+		t.Run(name, func(t *testing.T) {
+			if parts.Embedder != nil && !reader.Supported() {
+				t.Skip("cannot here: there are no kernels for this processor")
+			}
+			w := everydayWorld(t, parts)
+			for _, message := range []string{
+				"zzz qqq", "qqq zzz", "zzz", "qqq", "zzz qqq xxq", "asdf jkl", "xqzt vbnm wrtp", "blargh", "hjkl hjkl", "dfgdfg sdfsdf", "wdym", "qwertz uiopp",
+				"fnord grmpf hrmpf", "ththth brbrbr", "jjjj kkkk wwww", "vvv", "qxqx zvzv", "mnbvcxz", "plokij uhygtf", "zxzx zxzx zxzx zxzx",
+			} {
+				if sel := w.find(t, message, patient()); len(sel.Fulls) > 0 || len(sel.Briefs) > 0 && !sel.LowConfidence {
+					t.Errorf("%q: fit %.2f shows %v and in full %v, want nothing, or a brief that may not fit", message, sel.Fit, idsOf(sel.Briefs), idsOf(sel.Fulls))
+				}
+			}
+		})
+	}
 }
 
 // TestLowConfidence: below discovery.lowConfidence the best hit alone is shown, in

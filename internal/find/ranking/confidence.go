@@ -3,6 +3,8 @@ package ranking
 import (
 	"math"
 	"math/bits"
+
+	"ken/internal/know/embed"
 )
 
 // What says whether anything fits at all.
@@ -150,12 +152,13 @@ func (s *searcher) said(v *View, c *candidate) (said, named float64) {
 // confidence says how far an answer is to be believed.
 type confidence struct {
 	fit    float64 // the probability that one of the first five is what was asked for
-	logit  float64
+	logit  float64 // by the features of the answer alone
 	named  float64 // how much of the best hit's name the message has
 	shares float64 // what the candidates' shares add up to
 
 	evidence float64
 	weights  *[chances]float64
+	small    float64 // how much smaller the catalog is than usual ones; 0: its size has no say in the chance of a hit
 }
 
 func (s *searcher) confidence(v *View) confidence {
@@ -172,7 +175,18 @@ func (s *searcher) confidence(v *View) confidence {
 	} else {
 		t.logit -= s.thin(v)
 	}
-	t.fit = logistic(t.logit)
+	fit := t.logit
+	if s.elsewhereSays() {
+		t.small = smallness(v)
+		fit = againstElsewhere(t.logit, x[fitMostCosRead], s.vectors.embedder.elsewhere(), countOf(v))
+	}
+	switch unread := s.unreadable(v); {
+	case unread > 1:
+		fit = min(fit, unreadableMost) - chancyPrice
+	case unread == 1:
+		fit = min(fit, unreadableMost)
+	}
+	t.fit = logistic(fit)
 	if s.at(0).exact {
 		t.fit = 1
 	}
@@ -243,6 +257,36 @@ func (s *searcher) thin(v *View) float64 {
 	return 0
 }
 
+// unreadableMost is the highest log-odds of an answer to a message of which no word
+// is known. It is below the usual bound of low confidence. A single word may be
+// misspelt, so it keeps its brief.
+const unreadableMost = 0
+
+// unreadable returns how many words a message has if no word of it is known: no
+// capability has one, and the vocabulary of the model has none as a whole, so
+// that the message's vector is a sum of letters. It returns 0 otherwise, and
+// where another embedder reads the message, which may know other words.
+func (s *searcher) unreadable(v *View) (words int) {
+	if v.model == nil || s.vectors.outside || !s.vectors.compared {
+		return 0
+	}
+	for i := range s.asked.terms {
+		t := &s.asked.terms[i]
+		if !t.current {
+			continue
+		}
+		if t.known {
+			return 0
+		}
+		s.vectors.tokens = v.model.Tokens(s.vectors.tokens[:0], t.word)
+		if len(s.vectors.tokens) == 1 && s.vectors.tokens[0] != embed.Unknown {
+			return 0
+		}
+		words++
+	}
+	return words
+}
+
 // What the probability of one hit is made of.
 const (
 	hitBias = iota
@@ -262,11 +306,26 @@ func (t *confidence) chance(score, best float32) [chances]float64 {
 // of returns the probability that one hit is what was asked for. It never rises
 // along the ranking.
 func (t *confidence) of(score, best float32) float64 {
+	z := t.chanceOf(score, best)
+	if t.small > 0 {
+		// The size of the catalog counts for the best hit; the others stay below it.
+		first := t.chanceOf(best, best)
+		first += t.small * (sizedWeights[sizedSmall] + sizedWeights[sizedBoth]*first)
+		if z = min(z, first); score == best {
+			z = first
+		}
+	}
+	return min(logistic(z), t.fit) // one of five is no less likely than this one
+}
+
+// chanceOf is of in log-odds, without what the whole answer and the size of the
+// catalog say.
+func (t *confidence) chanceOf(score, best float32) float64 {
 	z := 0.0
 	for k, x := range t.chance(score, best) {
 		z += t.weights[k] * x
 	}
-	return min(logistic(z), t.fit) // one of five is no less likely than this one
+	return z
 }
 
 func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }

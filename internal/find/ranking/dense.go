@@ -94,6 +94,7 @@ func (c *channel) compare(v *View, of *candidate) (cos, near float32, ok bool) {
 // it.
 func (s *searcher) similar(v *View, q Query, keep Keep) {
 	s.vectors.compared, s.vectors.read, s.vectors.unread, s.vectors.embedding = false, false, false, 0
+	s.vectors.outside = len(q.Vector) > 0 && !q.English
 	own := s.meaning(v, q)
 	first, second := &s.vectors.own, (*channel)(nil)
 	switch {

@@ -90,9 +90,11 @@ type vectorSearch struct {
 	compared  bool          // vectors had a say
 	read      bool          // those of an embedder had one, too
 	unread    bool          // the message is in a language that no model at hand reads
+	outside   bool          // an embedder that reads more than English has a vector of the message
 	embedding time.Duration // that the message's vector took
 	vector    []float32
 	codes     []uint64 // of these
+	tokens    []uint32 // of a word
 	phrases   []string // the clauses of the message
 	spelt     []uint64 // codes of the message's words
 	closest   []place

@@ -48,6 +48,7 @@ type Answer struct {
 	Scope  Scope                `json:"scope"`
 	Until  time.Time            `json:"until,omitzero"` // for the scope Until
 	Note   string               `json:"note,omitempty"` // at most 4,096 bytes
+	Via    string               `json:"via,omitempty"`  // the MCP client in which the person answered
 
 	// Covers is for scopes other than Once. The desk fills it in.
 	Covers Cover `json:"covers,omitempty"`
@@ -84,6 +85,9 @@ var (
 	ErrEnded    = errors.New("the grant is no longer valid")
 	ErrNoTicket = errors.New("approval request not found")
 	ErrNoGrant  = errors.New("grant not found")
+
+	// ErrHappened is returned by [Desk.Ask] where Question.Unless is there. It comes alone.
+	ErrHappened = errors.New("the call is already known")
 )
 
 const longestNote = 4096
@@ -139,7 +143,7 @@ func (a *Answer) check(q *Question, now time.Time) error {
 		return refuse("invalid covers %q; use %s, %s or %s", a.Covers, CoverCall, CoverPrefix, CoverTool)
 	}
 	switch {
-	case len(a.Note) > longestNote || len(a.By.ID) > longestNote:
+	case max(len(a.Note), len(a.By.ID), len(a.Via)) > longestNote:
 		return refuse("the note or the name is longer than %d bytes; shorten it", longestNote)
 	case (a.Scope == Until) != !a.Until.IsZero():
 		return refuse("a time is required for the scope %s and not allowed for any other", Until)

@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"ken/capability"
@@ -30,13 +32,49 @@ func (d *Desk) Ask(ctx context.Context, q Question) (Ticket, error) {
 	if old, ok, err := d.again(ctx, &t, q.Again); ok || err != nil {
 		return old, err
 	}
-	for {
-		got, err := d.ask(ctx, t)
-		if !errors.Is(err, store.ErrConflict) {
+	p := t.place()
+	v := d.views.get(p.subject)
+	if v != nil && (v.asked[p.open] || v.kin[p.kin].large) {
+		v = nil
+	}
+	for counted := false; ; v = nil {
+		var got Ticket
+		if v != nil {
+			got, err = d.askKnown(ctx, t, p, v)
+		} else {
+			got, err = d.ask(ctx, t, p, counted)
+		}
+		changed, ok := errors.AsType[*store.Conflict](err)
+		if !ok {
 			return got, err
 		}
 		// What this was based on has changed: look again.
+		d.views.forget(p.subject)
+		if changed.Key == q.Unless {
+			return Ticket{}, ErrHappened
+		}
+		counted = changed.Key == waitingKey(t.Question.Call.Principal, "")
 	}
+}
+
+// askKnown puts a question on the desk. As far as is known here, no grant and no other
+// question bears on it. The store is not read for that: the batch fails if it is no
+// longer so.
+func (d *Desk) askKnown(ctx context.Context, t Ticket, p place, v *view) (Ticket, error) {
+	var b store.Batch
+	b.Absent(p.quiet)
+	relatives, known := v.kin[p.kin]
+	if !known {
+		b.AtMost(kinPrefix(p.kin), 0)
+	}
+	last, err := v.last()
+	if err != nil {
+		return Ticket{}, err
+	}
+	if slices.ContainsFunc(v.grants, func(g Grant) bool { return g.answers(&t, d.now(), last) }) {
+		return Ticket{}, &store.Conflict{Key: markKey(p.subject)} // it is to be read
+	}
+	return d.open(ctx, &b, t, p, v, look{clockKey: v.clock}, relatives, false)
 }
 
 const longestJustification = 1000
@@ -95,22 +133,17 @@ func (d *Desk) again(ctx context.Context, t *Ticket, id string) (Ticket, bool, e
 	return old, err != nil || same && (old.State == Denied || old.State == Expired), err
 }
 
-// ask is one try, based on what is in the store at its mark.
-func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
-	call := &t.Question.Call
-	subject := subjectOf(call.Principal, call.Target)
-	mark, _, err := d.read(ctx, markKey(subject))
+// ask is one try, based on what is in the store at its mark. counted says that the
+// store counted too many open questions, some of which may be over.
+func (d *Desk) ask(ctx context.Context, t Ticket, p place, counted bool) (Ticket, error) {
+	v, l, err := d.see(ctx, p)
 	if err != nil {
 		return Ticket{}, err
 	}
-	if old, ok, err := d.standing(ctx, &t, subject); ok || err != nil {
+	if old, ok, err := d.standing(ctx, &t, v, l); ok || err != nil {
 		return old, err
 	}
-	open := openKey(&t)
-	pointer, there, err := d.read(ctx, open)
-	if err != nil {
-		return Ticket{}, err
-	}
+	pointer, there := l.item(p.open)
 	if there {
 		old, err := d.Get(ctx, string(pointer.Value))
 		if err != nil && !errors.Is(err, ErrNoTicket) {
@@ -120,12 +153,21 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 			return d.refresh(ctx, old, &t.Question)
 		}
 	}
-	var b store.Batch
-	b.At(markKey(subject), mark.Version) // no answer has come meanwhile
-	if t.Voided, err = d.void(ctx, &b, &t.Question, subject); err != nil {
+	return d.open(ctx, &store.Batch{}, t, p, v, l, v.kin[p.kin], counted)
+}
+
+// open puts a ticket on the desk, in a batch that may have preconditions already.
+func (d *Desk) open(ctx context.Context, b *store.Batch, t Ticket, p place, v *view, l look, relatives kin, counted bool) (Ticket, error) {
+	call := &t.Question.Call
+	b.At(markKey(p.subject), v.mark) // no answer has come meanwhile
+	last, err := l.latest()
+	if err != nil {
 		return Ticket{}, err
 	}
-	if t.Before, err = d.before(ctx, &t); err != nil {
+	if t.Voided, err = d.void(b, &t.Question, p.subject, v.grants, last); err != nil {
+		return Ticket{}, err
+	}
+	if t.Before, err = d.before(&t, relatives.tickets); err != nil {
 		return Ticket{}, err
 	}
 	t.ID = newID()
@@ -133,23 +175,35 @@ func (d *Desk) ask(ctx context.Context, t Ticket) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
-	if err := d.checkRoom(ctx, call, len(data)); err != nil {
-		return Ticket{}, err
+	if most := d.mostPending(); counted || len(data) > mostPendingBytes/most {
+		if err := d.checkRoom(ctx, call, len(data)); err != nil {
+			return Ticket{}, err
+		}
+	} else {
+		b.AtMost(waitingKey(call.Principal, ""), most-1)
 	}
 	keep := t.Expires.Sub(t.Asked) + d.times().Retain
-	if err := d.keepTime(ctx, &b, t.Asked); err != nil {
+	if err := l.keepTime(b, t.Asked); err != nil {
 		return Ticket{}, err
 	}
-	b.At(open, pointer.Version)
+	if t.Question.Unless != "" {
+		b.Absent(t.Question.Unless)
+	}
+	pointer, _ := l.item(p.open)
+	b.At(p.open, pointer.Version)
 	b.Absent(ticketKey(t.ID))
 	b.PutFor(ticketKey(t.ID), data, keep)
-	b.PutFor(open, []byte(t.ID), keep)
+	b.PutFor(p.open, []byte(t.ID), keep)
 	b.PutFor(waitingKey(call.Principal, t.ID), strconv.AppendInt(nil, int64(len(data)), 10), t.Expires.Sub(t.Asked))
-	t.version, err = d.store.Apply(ctx, &b)
+	t.version, err = d.store.Apply(ctx, b)
 	if err != nil {
 		return Ticket{}, err
 	}
+	if d.views.ask(p.subject, p.open); len(t.Voided) > 0 {
+		d.views.forget(p.subject)
+	}
 	t.Offers = offers(&t.Question, d.times())
+	d.views.open(t, len(data))
 	return t, nil
 }
 
@@ -173,11 +227,8 @@ func (d *Desk) refresh(ctx context.Context, old Ticket, q *Question) (Ticket, er
 }
 
 // standing returns the ticket whose answer already covers the question.
-func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket, bool, error) {
-	quiet, there, err := d.read(ctx, quietKey(&t.Question))
-	if err != nil {
-		return Ticket{}, false, err
-	}
+func (d *Desk) standing(ctx context.Context, t *Ticket, v *view, l look) (Ticket, bool, error) {
+	quiet, there := l.item(quietKey(&t.Question))
 	now := d.now()
 	if there {
 		old, err := d.Get(ctx, string(quiet.Value))
@@ -185,25 +236,25 @@ func (d *Desk) standing(ctx context.Context, t *Ticket, subject string) (Ticket,
 			return old, true, err
 		}
 	}
-	held, err := d.held(ctx, subject)
+	last, err := l.latest()
 	if err != nil {
 		return Ticket{}, false, err
 	}
-	last, err := d.latest(ctx)
-	if err != nil {
-		return Ticket{}, false, err
-	}
-	for i := range held {
-		g := &held[i]
-		if !g.covers(&t.Question, t.Digest) || g.over(now, last) || g.Scope != Once && t.Question.Widest != Session {
+	for i := range v.grants {
+		if !v.grants[i].answers(t, now, last) {
 			continue
 		}
-		old, err := d.Get(ctx, g.Ticket)
+		old, err := d.Get(ctx, v.grants[i].Ticket)
 		if err == nil || !errors.Is(err, ErrNoTicket) {
 			return old, true, err
 		}
 	}
 	return Ticket{}, false, nil
+}
+
+// answers reports whether a question need not be asked because the grant covers it.
+func (g *Grant) answers(t *Ticket, now time.Time, last latest) bool {
+	return g.covers(&t.Question, t.Digest) && !g.over(now, last) && (g.Scope == Once || t.Question.Widest == Session)
 }
 
 // newID returns 60 bits of chance in letters that people can type.

@@ -2,9 +2,7 @@ package approval
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ken/internal/govern/policy"
+	"ken/internal/store"
 )
 
 // Before is an earlier ticket of the same capability, action and session, the
@@ -49,7 +48,7 @@ const (
 
 // before looks for the nearest earlier ticket: granted before denied, then the
 // fewest differences, then the newest.
-func (d *Desk) before(ctx context.Context, t *Ticket) (*Before, error) {
+func (d *Desk) before(t *Ticket, relatives []store.Item) (*Before, error) {
 	var best *Before
 	rank := func(b *Before) int {
 		n := 2 * (len(b.Differences) + b.More)
@@ -58,14 +57,8 @@ func (d *Desk) before(ctx context.Context, t *Ticket) (*Before, error) {
 		}
 		return n
 	}
-	for item, err := range d.scan(ctx, "approval/kin/"+kinOf(&t.Question.Call)+"/", mostKin) {
-		if err != nil {
-			return nil, err
-		}
-		old, err := d.Get(ctx, string(item.Value))
-		if errors.Is(err, ErrNoTicket) {
-			continue
-		}
+	for _, item := range relatives {
+		old, err := decodeTicket(strings.TrimPrefix(item.Key, ticketPrefix), item)
 		if err != nil {
 			return nil, err
 		}

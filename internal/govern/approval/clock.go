@@ -23,9 +23,18 @@ type latest struct {
 }
 
 func (d *Desk) latest(ctx context.Context) (latest, error) {
-	item, there, err := d.read(ctx, clockKey)
-	if err != nil || !there {
+	l, err := d.look(ctx, clockKey)
+	if err != nil {
 		return latest{}, err
+	}
+	return l.latest()
+}
+
+// latest is like [Desk.latest] for a look that has the clock.
+func (l look) latest() (latest, error) {
+	item, there := l.item(clockKey)
+	if !there {
+		return latest{}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, string(item.Value))
 	return latest{at, item.Version}, err
@@ -41,9 +50,10 @@ func (l latest) past(end time.Time, version int64, now time.Time) bool {
 const clockStep = time.Minute
 
 // keepTime adds the time to a batch if it is later than the latest.
-func (d *Desk) keepTime(ctx context.Context, b *store.Batch, now time.Time) error {
-	l, err := d.latest(ctx)
-	if err == nil && now.Sub(l.at) >= clockStep {
+func (l look) keepTime(b *store.Batch, now time.Time) error {
+	last, err := l.latest()
+	if err == nil && now.Sub(last.at) >= clockStep {
+		b.At(clockKey, last.version)
 		b.Put(clockKey, []byte(now.Format(time.RFC3339Nano)))
 	}
 	return err
@@ -84,4 +94,5 @@ func (d *Desk) expireGrant(ctx context.Context, subject string, g Grant) {
 	put(&b, grantKey(subject, g.Ticket), data, d.grantLife(&g))
 	b.Put(markKey(subject), []byte(present))
 	_, _ = d.store.Apply(ctx, &b)
+	d.views.forget(subject)
 }

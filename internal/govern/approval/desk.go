@@ -52,7 +52,7 @@ type Config struct {
 type Desk struct {
 	store *store.Store
 	conf  Config
-	cache cache
+	views views
 }
 
 // New returns the desk of a store. The store stays the caller's.
@@ -95,26 +95,34 @@ func (d *Desk) now() time.Time { return d.conf.Now().UTC().Truncate(time.Microse
 // principal's arguments, and a surface shows it to those for whom
 // [Desk.MaySettle] is true.
 func (d *Desk) Get(ctx context.Context, id string) (Ticket, error) {
+	t, _, err := d.get(ctx, id)
+	return t, err
+}
+
+// get is Get with the clock.
+func (d *Desk) get(ctx context.Context, id string) (Ticket, look, error) {
 	if !plainID(id) {
-		return Ticket{}, noTicket(id)
+		return Ticket{}, nil, noTicket(id)
 	}
-	item, there, err := d.read(ctx, ticketKey(id))
+	l, err := d.look(ctx, ticketKey(id), clockKey, pastKey(id))
 	if err != nil {
-		return Ticket{}, err
+		return Ticket{}, nil, err
 	}
+	item, there := l.item(ticketKey(id))
 	if !there {
-		return Ticket{}, noTicket(id)
+		return Ticket{}, nil, noTicket(id)
 	}
-	return d.complete(ctx, id, item)
+	t, err := d.complete(ctx, id, item, l)
+	return t, l, err
 }
 
 // complete adds to a ticket what is not stored in it.
-func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket, error) {
+func (d *Desk) complete(ctx context.Context, id string, item store.Item, l look) (Ticket, error) {
 	t, err := decodeTicket(id, item)
 	if err != nil {
 		return Ticket{}, err
 	}
-	last, err := d.latest(ctx)
+	last, err := l.latest()
 	if err != nil {
 		return Ticket{}, err
 	}
@@ -126,7 +134,12 @@ func (d *Desk) complete(ctx context.Context, id string, item store.Item) (Ticket
 	}
 	if t.Grant != "" {
 		from, _, _ := splitGrant(t.Grant)
-		if t.Ended, err = d.ended(ctx, from); err != nil {
+		if from == id {
+			t.Ended, err = l.ended(from)
+		} else {
+			t.Ended, err = d.ended(ctx, from)
+		}
+		if err != nil {
 			return Ticket{}, err
 		}
 	}
@@ -203,7 +216,12 @@ func (d *Desk) Waiting(ctx context.Context) (n int, err error) {
 // some of which may have expired.
 func (d *Desk) tickets(ctx context.Context, open bool) iter.Seq2[Ticket, error] {
 	prefix, read := ticketPrefix, func(item store.Item) (Ticket, error) {
-		return d.complete(ctx, strings.TrimPrefix(item.Key, ticketPrefix), item)
+		id := strings.TrimPrefix(item.Key, ticketPrefix)
+		l, err := d.look(ctx, clockKey, pastKey(id))
+		if err != nil {
+			return Ticket{}, err
+		}
+		return d.complete(ctx, id, item, l)
 	}
 	if open {
 		prefix, read = openPrefix, func(item store.Item) (Ticket, error) { return d.Get(ctx, string(item.Value)) }

@@ -70,8 +70,8 @@ func TestFolderIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := approval.Line{Name: "folder", Text: "/home/ann/own"}
-	if !slices.Contains(first.Lines(), folder) || !slices.Contains(first.ConsentLines(), folder) {
+	folder := func(l approval.Line) bool { return l.Name == "folder" && l.Text == "/home/ann/own" }
+	if !slices.ContainsFunc(first.Lines(), folder) || !slices.ContainsFunc(first.ConsentLines(), folder) {
 		t.Errorf("lines: %v", first.Lines())
 	}
 	for _, o := range first.Offers {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"ken/capability"
@@ -185,69 +184,6 @@ func (d *Desk) grant(item store.Item) (Grant, error) {
 	return g, err
 }
 
-// A cache keeps the grants of subjects as they were at a mark. They are served
-// only after the store was asked for the mark, so a grant that any process
-// revoked is never among them.
-type cache struct {
-	mu    sync.Mutex
-	known map[string]marked
-}
-
-type marked struct {
-	version int64
-	grants  []Grant // never changed
-}
-
-const mostCached = 1024
-
-func (c *cache) get(subject string, version int64) ([]Grant, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m, ok := c.known[subject]
-	return m.grants, ok && m.version == version
-}
-
-func (c *cache) set(subject string, m marked) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= mostCached {
-		c.known = map[string]marked{}
-	}
-	if m.version > c.known[subject].version {
-		c.known[subject] = m
-	}
-}
-
-// held returns all grants of a subject, those that cover most first, so that one
-// for a single call is not used up where another would do.
-func (d *Desk) held(ctx context.Context, subject string) ([]Grant, error) {
-	mark, there, err := d.read(ctx, markKey(subject))
-	if err != nil || !there {
-		return nil, err
-	}
-	if grants, ok := d.cache.get(subject, mark.Version); ok {
-		return grants, nil
-	}
-	// What changes from here on moves the mark, so this is read again then.
-	var grants []Grant
-	for item, err := range d.scan(ctx, grantPrefix+subject+"/", 0) {
-		if err != nil {
-			return nil, err
-		}
-		g, err := d.grant(item)
-		if err != nil {
-			return nil, err
-		}
-		grants = append(grants, g)
-	}
-	order := []Scope{Always, Until, Session, Once}
-	slices.SortStableFunc(grants, func(a, b Grant) int {
-		return cmp.Compare(slices.Index(order, a.Scope), slices.Index(order, b.Scope))
-	})
-	d.cache.set(subject, marked{mark.Version, grants})
-	return grants, nil
-}
-
 // Grants returns the grants that can bear on a request, for its field Grants. Of
 // the request it reads principal, capability with hash, action, session and
 // digest. A grant that was used, revoked or is over at the moment of the call,
@@ -257,27 +193,16 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 	if q.Principal.ID == "" || q.Capability.ID == "" || q.Capability.Hash == "" {
 		return nil, nil
 	}
-	subject := subjectOf(q.Principal, q.Capability.ID)
-	held, err := d.held(ctx, subject)
-	if err != nil || len(held) == 0 {
-		return nil, err
-	}
-	last, err := d.latest(ctx)
+	p := d.placeOf(q)
+	v, l, err := d.see(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	now := d.now()
-	var out []policy.Grant
-	for i := range held {
-		g := &held[i]
-		switch {
-		case g.over(now, last):
-			d.expireGrant(ctx, subject, *g)
-		case g.Folder == d.conf.Folder && g.fits(q.Principal, q.Capability.ID, q.Capability.Hash, q.Action, q.Session, q.Digest):
-			out = append(out, g.policy())
-		}
+	last, err := l.latest()
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	return d.bearing(q, v, last, func(g Grant) { d.expireGrant(ctx, p.subject, g) }), nil
 }
 
 // Consume confirms the grant that a decision names, directly before the call is
@@ -285,6 +210,21 @@ func (d *Desk) Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, e
 // processes; any other is found to hold still. With an error the call must not
 // be made; [ErrEnded] says that asking again is right.
 func (d *Desk) Consume(ctx context.Context, id string) (Grant, error) {
+	if s, ok := d.Spend(id); ok {
+		var b store.Batch
+		if err := s.Add(&b); err != nil {
+			return Grant{}, err
+		}
+		version, err := d.store.Apply(ctx, &b)
+		if err == nil {
+			s.Done(version)
+			return s.grant, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return Grant{}, err
+		}
+		d.views.forget(s.subject)
+	}
 	return d.end(ctx, id, func(g *Grant, now time.Time, last latest) (*Ending, error) {
 		if g.over(now, last) {
 			return nil, fmt.Errorf("%w: it expired at %s", ErrEnded, stamp(g.Until))
@@ -355,10 +295,11 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 	}
 	key := grantKey(subject, ticket)
 	for {
-		item, there, err := d.read(ctx, key)
+		l, err := d.look(ctx, key, clockKey)
 		if err != nil {
 			return Grant{}, err
 		}
+		item, there := l.item(key)
 		if !there {
 			return fail(capability.Conflict, d.whyGone(ctx, ticket))
 		}
@@ -366,7 +307,7 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 		if unreadable != nil {
 			g = Grant{ID: id, Ticket: ticket, Scope: Always}
 		}
-		last, err := d.latest(ctx)
+		last, err := l.latest()
 		if err != nil {
 			return Grant{}, err
 		}
@@ -389,6 +330,7 @@ func (d *Desk) end(ctx context.Context, id string, decide func(*Grant, time.Time
 			return Grant{}, err
 		}
 		_, err = d.store.Apply(ctx, &b)
+		d.views.forget(subject)
 		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
@@ -418,9 +360,18 @@ type storedEnding struct {
 
 // ended reads how the grant of a ticket ended, or nil.
 func (d *Desk) ended(ctx context.Context, ticket string) (*Ending, error) {
-	item, there, err := d.read(ctx, pastKey(ticket))
-	if err != nil || !there {
+	l, err := d.look(ctx, pastKey(ticket))
+	if err != nil {
 		return nil, err
+	}
+	return l.ended(ticket)
+}
+
+// ended is like [Desk.ended] for a look that has the ending.
+func (l look) ended(ticket string) (*Ending, error) {
+	item, there := l.item(pastKey(ticket))
+	if !there {
+		return nil, nil
 	}
 	var s storedEnding
 	if err := strict(item, &s); err != nil {
@@ -449,18 +400,10 @@ func (d *Desk) whyGone(ctx context.Context, ticket string) error {
 
 // void adds to a batch that the grants of a call's principal for the same action
 // end which were given for another text of the capability than the call has.
-func (d *Desk) void(ctx context.Context, b *store.Batch, q *Question, subject string) ([]Ending, error) {
+func (d *Desk) void(b *store.Batch, q *Question, subject string, held []Grant, last latest) ([]Ending, error) {
 	c := &q.Call
-	held, err := d.held(ctx, subject)
-	if err != nil {
-		return nil, err
-	}
 	var endings []Ending
 	now := d.now()
-	last, err := d.latest(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for i := range held {
 		g := &held[i]
 		if g.Action != c.Action || g.Folder != q.Folder || g.over(now, last) || len(endings) == mostVoid {

@@ -14,6 +14,36 @@ import (
 type Line struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+
+	// Marks are parts of Text to look at, in order. None overlaps another.
+	Marks []Mark `json:"marks,omitempty"`
+}
+
+// A Mark is a range of bytes of a text that a person should look at, and why.
+type Mark struct {
+	From int    `json:"from"`
+	To   int    `json:"to"`
+	Why  string `json:"why"`
+}
+
+// Risky is the name of the line that has the marked parts in words.
+const Risky = "risky"
+
+// shown appends what a call would do, and what of it to look at.
+func shown(lines []Line, list []Line) []Line {
+	for _, l := range list {
+		lines = append(lines, l)
+		var risky []string
+		for _, m := range l.Marks {
+			if 0 <= m.From && m.From < m.To && m.To <= len(l.Text) {
+				risky = append(risky, l.Text[m.From:m.To]+": "+m.Why)
+			}
+		}
+		if len(risky) > 0 {
+			lines = append(lines, Line{Name: Risky, Text: strings.Join(risky, "\n")})
+		}
+	}
+	return lines
 }
 
 // Lines give all that a person needs to decide, in the order in which it is to
@@ -22,13 +52,15 @@ func (t Ticket) Lines() []Line {
 	var lines []Line
 	add := func(name, text string) {
 		if text != "" {
-			lines = append(lines, Line{name, text})
+			lines = append(lines, Line{Name: name, Text: text})
 		}
 	}
 	q, c := &t.Question, &t.Question.Call
-	add("command", q.Command)
-	if len(q.Argv) > 0 {
-		add("argv", CommandLine(q.Argv))
+	if lines = shown(lines, q.Shown); len(lines) == 0 {
+		add("command", q.Command)
+		if len(q.Argv) > 0 {
+			add("argv", CommandLine(q.Argv))
+		}
 	}
 	add("arguments", readable(c.Arguments))
 	for _, f := range q.Files {
@@ -202,7 +234,7 @@ func (t Ticket) Brief() string {
 func (t Ticket) ConsentLines() []Line {
 	var out []Line
 	all := t.Lines()
-	for _, name := range []string{"capability", "action", "command", "argv", "arguments", "folder", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
+	for _, name := range []string{"capability", "action", "command", "argv", "database", "statement", "parameters", "tables", "request", "headers", "body", Risky, "arguments", "folder", "runs", "also runs", "again", "difference", "void", "why", "justification", "risk"} {
 		for _, l := range all {
 			if l.Name == name {
 				out = append(out, l)

@@ -16,15 +16,20 @@ const (
 	mostPendingBytes = 16 << 20 // of all of them; each is kept for months
 )
 
+// mostPending is how many requests of one principal may wait.
+func (d *Desk) mostPending() int {
+	if d.conf.Pending == nil {
+		return defaultPending
+	}
+	return max(1, cmp.Or(d.conf.Pending(), defaultPending))
+}
+
 // checkRoom denies a request of size bytes if too many requests of its principal
 // wait already. A model asks as often as it likes, in sessions of any name; a
 // person could not find the requests that matter. Several requests that are made
 // at the same moment may all pass.
 func (d *Desk) checkRoom(ctx context.Context, call *capability.Call, size int) error {
-	most := defaultPending
-	if d.conf.Pending != nil {
-		most = cmp.Or(d.conf.Pending(), defaultPending)
-	}
+	most := d.mostPending()
 	prefix := waitingKey(call.Principal, "")
 	sizes := map[string]int{} // of the requests that wait, by id
 	bytes := size

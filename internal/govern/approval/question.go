@@ -24,6 +24,9 @@ type Question struct {
 	Argv    []string `json:"argv,omitempty"`
 	Command string   `json:"command,omitempty"`
 
+	// Shown is what the call would do, as its executor reads the arguments.
+	Shown []Line `json:"shown,omitempty"`
+
 	// Files are the programs and scripts that will run, with their digests.
 	Files []policy.File `json:"files,omitempty"`
 
@@ -59,6 +62,10 @@ type Question struct {
 	// that was denied or has expired it is the answer; otherwise a new
 	// question might be put every time the same call is tried again.
 	Again string `json:"-"`
+
+	// Unless, when not empty, is a key of the store. If it is there, the question is
+	// not asked, and the error is [ErrHappened].
+	Unless string `json:"-"`
 }
 
 // About makes the question of a call that was decided. Argv, Command and what

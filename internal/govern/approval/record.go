@@ -132,8 +132,9 @@ func openKey(t *Ticket) string {
 func waitingKey(p capability.Principal, id string) string {
 	return "approval/waiting/" + fingerprint(p.Tenant, p.ID) + "/" + id
 }
+func kinPrefix(kin string) string { return "approval/kin/" + kin + "/" }
 func kinKey(t *Ticket) string {
-	return fmt.Sprintf("approval/kin/%s/%016x-%s", kinOf(&t.Question.Call), math.MaxInt64-t.Answer.At.UnixMicro(), t.ID)
+	return kinPrefix(kinOf(&t.Question.Call)) + fmt.Sprintf("%016x-%s", math.MaxInt64-t.Answer.At.UnixMicro(), t.ID)
 }
 
 // quietKey is where a denial for a session stands. It holds in its folder, as grants
@@ -167,17 +168,24 @@ func plainID(id string) bool {
 // the desk is empty.
 const present = "1"
 
-// read reads a key. One that is being deleted at this moment may still come,
+// A look is what several keys had, read together: each trip to the store takes time.
+type look map[string]store.Item
+
+// look reads several keys. One that is being deleted at this moment may still come,
 // without its value: it is gone.
-func (d *Desk) read(ctx context.Context, key string) (store.Item, bool, error) {
-	item, there, err := d.store.Get(ctx, key)
-	if err != nil || !there || len(item.Value) == 0 {
-		return store.Item{}, false, err
-	}
-	return item, true, nil
+func (d *Desk) look(ctx context.Context, keys ...string) (look, error) {
+	return d.store.GetAll(ctx, keys...)
 }
 
-// scan is like read for the keys below a prefix, the first limit of them; 0 is
+func (l look) item(key string) (store.Item, bool) {
+	item, there := l[key]
+	if len(item.Value) == 0 {
+		return store.Item{}, false
+	}
+	return item, there
+}
+
+// scan is like look for the keys below a prefix, the first limit of them; 0 is
 // all.
 func (d *Desk) scan(ctx context.Context, prefix string, limit int) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {

@@ -1,8 +1,11 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/audit"
@@ -36,6 +39,9 @@ func answerRecord(t Ticket, a Answer) audit.Record {
 	rec := audit.ForCall(t.Question.Call)
 	rec.Event, rec.Rule, rec.UserID, rec.Origin = audit.Approval, t.Question.Rule, a.By.ID, string(capability.ByPerson)
 	rec.Metadata.Notes = map[string]string{"ticket": t.ID, "answer": string(a.Effect), "scope": string(a.Scope), "note": a.Note}
+	if a.Via != "" {
+		rec.Metadata.Notes["via"] = a.Via
+	}
 	if !a.Until.IsZero() {
 		rec.Metadata.Notes["until"] = a.Until.UTC().Format("2006-01-02T15:04:05Z")
 	}
@@ -67,6 +73,25 @@ func (r Recorded) Settle(ctx context.Context, id string, a Answer) (Ticket, erro
 		return Ticket{}, err
 	}
 	return desk.SettleRecorded(ctx, log, id, a)
+}
+
+// LeftOpen records that an MCP client declined an approval request by itself,
+// took after it was asked. The request stays open for a person.
+func (r Recorded) LeftOpen(ctx context.Context, id, client string, took time.Duration) error {
+	desk, log, err := r.open()
+	if err != nil {
+		return err
+	}
+	t, err := desk.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	rec := audit.ForCall(t.Question.Call)
+	rec.Event, rec.Status, rec.Rule = audit.Asked, audit.Pending, t.Question.Rule
+	rec.Error = new(fmt.Sprintf("the client %s declined by itself after %d ms; the approval request %s stays open", cmp.Or(client, "without a name"), max(took, 0).Milliseconds(), t.ID))
+	rec.Metadata.Notes = map[string]string{"ticket": t.ID, "answered_by": "client", "via": client}
+	_, err = log.Append(ctx, rec)
+	return err
 }
 
 // Revoke is [Desk.RevokeRecorded].

@@ -29,8 +29,8 @@ func (d *Desk) Settle(ctx context.Context, id string, a Answer) (Ticket, error) 
 // still not hold, because another answer was faster or the store failed; the
 // error of SettleAfter says so.
 func (d *Desk) SettleAfter(ctx context.Context, id string, a Answer, first func(Ticket) error) (Ticket, error) {
-	for {
-		t, err := d.settle(ctx, id, a, first)
+	for try := 0; ; try++ {
+		t, err := d.settle(ctx, id, a, first, try > 0)
 		if errors.Is(err, store.ErrConflict) {
 			continue // it was settled meanwhile: see how
 		}
@@ -41,8 +41,10 @@ func (d *Desk) SettleAfter(ctx context.Context, id string, a Answer, first func(
 	}
 }
 
-func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticket) error) (Ticket, error) {
-	t, err := d.Get(ctx, id)
+// settle is one try. Unless everything is to be read, it assumes that the pointer to
+// the ticket is as old as the ticket, as it usually is.
+func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticket) error, all bool) (Ticket, error) {
+	t, l, err := d.get(ctx, id)
 	if err != nil {
 		return Ticket{}, err
 	}
@@ -84,10 +86,17 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		b.PutFor(quietKey(&t.Question), []byte(t.ID), d.times().SessionFor+grace)
 	}
 	b.Put(markKey(subject), []byte(present))
-	if err := d.keepTime(ctx, &b, now); err != nil {
+	open := openKey(&t)
+	l[open] = store.Item{Key: open, Value: []byte(t.ID), Version: t.version}
+	if all {
+		if l, err = d.look(ctx, clockKey, open); err != nil {
+			return Ticket{}, err
+		}
+	}
+	if err := l.keepTime(&b, now); err != nil {
 		return Ticket{}, err
 	}
-	if err := d.close(ctx, &b, &t); err != nil {
+	if err := d.close(&b, &t, l); err != nil {
 		return Ticket{}, err
 	}
 	if first != nil {
@@ -96,6 +105,7 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 		}
 	}
 	version, err := d.store.Apply(ctx, &b)
+	d.views.forget(subject)
 	if err != nil {
 		return Ticket{}, err
 	}
@@ -104,16 +114,13 @@ func (d *Desk) settle(ctx context.Context, id string, a Answer, first func(Ticke
 }
 
 // close adds to a batch that a ticket is answered and no longer open.
-func (d *Desk) close(ctx context.Context, b *store.Batch, t *Ticket) error {
+func (d *Desk) close(b *store.Batch, t *Ticket, l look) error {
 	data, err := encodeTicket(t)
 	if err != nil {
 		return err
 	}
 	open := openKey(t)
-	pointer, there, err := d.read(ctx, open)
-	if err != nil {
-		return err
-	}
+	pointer, there := l.item(open)
 	if there && string(pointer.Value) == t.ID {
 		b.At(open, pointer.Version)
 		b.Delete(open)
@@ -145,7 +152,7 @@ func (d *Desk) settleAlong(ctx context.Context, first *Ticket) {
 		a.With = first.ID
 		t.Answer, t.Grant = &a, first.Grant
 		var b store.Batch
-		if d.close(ctx, &b, &t) == nil {
+		if l, err := d.look(ctx, openKey(&t)); err == nil && d.close(&b, &t, l) == nil {
 			_, _ = d.store.Apply(ctx, &b) // a conflict: it was settled by itself
 		}
 	}

@@ -21,6 +21,15 @@ type Archive struct {
 	CheckpointDir string // of their signed heads
 	KeyFile       string // that signs them; the public key lies beside it
 	Store         func() (*store.Store, error)
+	Home          string // names this machine, where others have the same store
+}
+
+// headPrefix is of the heads in the store that the key of this machine signs.
+func (a Archive) headPrefix() string {
+	if a.Home == "" {
+		return "audit/chain/"
+	}
+	return store.Key("audit", "home", a.Home) + "/"
 }
 
 const (
@@ -38,7 +47,7 @@ func (a Archive) SaveHead(log *Log) error {
 		return err
 	}
 	var b store.Batch
-	b.Put(store.Key("audit", "chain", log.Chain()), log.Head())
+	b.Put(a.headPrefix()+log.Chain(), log.Head())
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	_, err = s.Apply(ctx, &b)
@@ -52,7 +61,7 @@ func (a Archive) savedHeads(ctx context.Context) ([][]byte, error) {
 		return nil, err
 	}
 	var out [][]byte
-	for item, err := range s.Scan(ctx, "audit/chain/", store.Range{}) {
+	for item, err := range s.Scan(ctx, a.headPrefix(), store.Range{}) {
 		if err != nil {
 			return out, err
 		}

@@ -58,10 +58,6 @@ func (l *Log) needBatch() error {
 		b.gap, l.gap = l.gap, nil
 	}
 	l.queue.pending = b
-	select {
-	case l.queue.wake <- struct{}{}:
-	default:
-	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,14 @@ func (h head) text() string {
 	if h.closed {
 		state = "closed"
 	}
-	return fmt.Sprintf("%s%s\n%d\n%s\nstate %s\nend %d %d\ntime %s\n",
-		origin, h.chain, h.size, h.root, state, h.segment, h.offset, formatTime(h.time))
+	b := make([]byte, 0, slotSize)
+	b = append(append(append(b, origin...), h.chain...), '\n')
+	b = append(strconv.AppendInt(b, h.size, 10), '\n')
+	b = append(base64.StdEncoding.AppendEncode(b, h.root[:]), "\nstate "...)
+	b = append(append(b, state...), "\nend "...)
+	b = append(strconv.AppendInt(b, int64(h.segment), 10), ' ')
+	b = append(strconv.AppendInt(b, h.offset, 10), "\ntime "...)
+	return string(append(h.time.UTC().AppendFormat(b, timeLayout), '\n'))
 }
 
 func (h head) sign(signer note.Signer) ([]byte, error) {

@@ -72,7 +72,8 @@ type Log struct {
 	hash          hash.Hash // SHA-256, used again for every line
 	sum           []byte
 
-	writer // only the writing goroutine touches it
+	committing sync.Mutex // held by the one who commits: the writing goroutine, or a caller
+	writer
 }
 
 // A queue is what waits to be written, and how its writer is woken. Log.mu guards
@@ -184,6 +185,8 @@ func (l *Log) begin() error {
 		return err
 	}
 	l.views = newViews(l.cfg.ViewDir, l.cfg.ViewBytes)
+	l.due = time.NewTimer(l.cfg.SyncInterval)
+	l.due.Stop()
 	go l.run()
 
 	host, _ := os.Hostname()
@@ -275,6 +278,7 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 	if err != nil {
 		return "", err
 	}
+	l.lead(ctx)
 	select {
 	case <-b.done:
 	case <-ctx.Done():

@@ -109,7 +109,7 @@ type Record struct {
 	Agent          string          `json:"agent,omitempty"`  // the agent that works for the user: the name of its token
 	Target         string          `json:"target,omitempty"` // capability id
 	CapabilityHash string          `json:"capability_hash,omitempty"`
-	Origin         string          `json:"origin,omitempty"` // "person", or "" for a model
+	Origin         string          `json:"origin,omitempty"` // "person", "app" for a page of an MCP server, or "" for a model
 	Intent         string          `json:"intent,omitempty"`
 	Mode           string          `json:"mode,omitempty"`
 	Decision       string          `json:"decision,omitempty"` // allow, ask, deny

@@ -29,7 +29,7 @@ const keptViews = 8
 const (
 	// viewPause is how long lines are collected before they are written together.
 	// Without it the views took a twentieth of the time of a call.
-	viewPause = 5 * time.Millisecond
+	viewPause = 50 * time.Millisecond
 
 	viewRoom   = 1024     // batches that may wait
 	keptBuffer = 64 << 10 // a longer text leaves no buffer for the next
@@ -68,6 +68,7 @@ type views struct {
 	dir   string
 	limit int64
 	queue chan []viewLine
+	hurry chan struct{} // closed when there is nothing more to collect
 	done  chan struct{}
 
 	files [len(viewNames)]viewFile // of the writing goroutine
@@ -87,7 +88,7 @@ func newViews(dir string, limit int64) *views {
 	v := &views{dir: dir, limit: limit}
 	if dir != "" {
 		v.queue = make(chan []viewLine, viewRoom)
-		v.done = make(chan struct{})
+		v.hurry, v.done = make(chan struct{}), make(chan struct{})
 		go v.run()
 	}
 	return v
@@ -109,6 +110,7 @@ func (v *views) add(lines []viewLine) {
 
 func (v *views) close() {
 	if v.on() {
+		close(v.hurry)
 		close(v.queue)
 		<-v.done
 	}
@@ -134,7 +136,7 @@ func (v *views) run() {
 	defer close(v.done)
 	for lines := range v.queue {
 		if len(v.queue) == 0 {
-			time.Sleep(viewPause)
+			v.pause()
 		}
 		// A view exceeds its limit by no more than a part of it.
 		for size := textBytes(lines); size < v.limit/4 && len(v.queue) > 0; {
@@ -149,6 +151,16 @@ func (v *views) run() {
 		if f := v.files[i].f; f != nil {
 			_ = f.Close()
 		}
+	}
+}
+
+// pause waits for more lines.
+func (v *views) pause() {
+	timer := time.NewTimer(viewPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-v.hurry:
 	}
 }
 

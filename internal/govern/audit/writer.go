@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"ken/internal/wholefile"
 )
 
-// writer is the state of the one goroutine that writes: where the chain is.
+// writer is where the chain is. Log.committing guards it.
 type writer struct {
 	segment  segmentFile
 	path     string
@@ -26,9 +27,17 @@ type writer struct {
 
 	crowd int           // how many were writing at the last commit
 	took  time.Duration // how long it took
+	due   *time.Timer   // runs while the newest head is not durable
+	armed bool          // it does
 }
 
-const maxGather = 500 * time.Microsecond
+const (
+	maxGather = 500 * time.Microsecond
+
+	// maxLead is how long the last commit may have taken for a caller to make the
+	// next one itself. A caller that waits for the writing goroutine can give up.
+	maxLead = 5 * time.Millisecond
+)
 
 // create makes the checkpoint file, held for the life of the process, and the
 // first segment.
@@ -77,28 +86,64 @@ func (l *Log) nextSegment() error {
 // run is the writing goroutine: it commits batches until the log closes.
 func (l *Log) run() {
 	defer close(l.exited)
-	var due <-chan time.Time // runs while the newest head is not durable
 	for {
 		select {
 		case <-l.queue.wake:
-		case <-due:
-			due = nil
-			l.syncHead()
-			continue
-		}
-		l.gather()
-		b, closing := l.take()
-		if b != nil {
-			l.settle(b)
-			l.crowd = b.count + l.waiting()
-			if l.unsynced && due == nil {
-				due = time.After(l.cfg.SyncInterval)
+			if l.next() {
+				return
 			}
+		case <-l.due.C:
+			l.committing.Lock()
+			l.armed = false
+			l.syncHead()
+			l.committing.Unlock()
 		}
-		if closing {
-			l.finish()
+	}
+}
+
+// next commits the batch that waits. It reports whether the log is closed.
+func (l *Log) next() (closed bool) {
+	l.committing.Lock()
+	defer l.committing.Unlock()
+	l.gather()
+	b, closing := l.take()
+	if b != nil {
+		l.carryOut(b)
+	}
+	if closing {
+		l.due.Stop()
+		l.finish()
+	}
+	return closing
+}
+
+// lead commits the batch that waits on the goroutine of its first caller, which
+// saves waking the writing goroutine and being woken by it. Where several write, or
+// the disk is slow, or the caller has given up, the writing goroutine does it.
+func (l *Log) lead(ctx context.Context) {
+	if ctx.Err() == nil && l.committing.TryLock() {
+		if l.crowd < 2 && l.took < maxLead {
+			if b, _ := l.take(); b != nil {
+				l.carryOut(b)
+			}
+			l.committing.Unlock()
 			return
 		}
+		l.committing.Unlock()
+	}
+	select {
+	case l.queue.wake <- struct{}{}:
+	default:
+	}
+}
+
+// carryOut settles a batch, and sees to it that its head is durable in time.
+func (l *Log) carryOut(b *batch) {
+	l.settle(b)
+	l.crowd = b.count + l.waiting()
+	if l.unsynced && !l.armed {
+		l.armed = true
+		l.due.Reset(l.cfg.SyncInterval)
 	}
 }
 
@@ -172,12 +217,11 @@ func (l *Log) commit(b *batch) error {
 		}
 		l.renew = false
 	}
-	// The head is signed while the disk works, and written only when the
-	// records are durable: it must never promise more than there is.
-	signed := make(chan signedHead, 1)
-	next := l.headOver(&b.end.tree, l.bytes+int64(len(b.lines)))
-	go func() { signed <- next.sealed(l.heads.signer) }()
+	// The head is signed while the disk works where several wait, and written only
+	// when the records are durable: it must never promise more than there is.
 	start := time.Now()
+	next := l.headOver(&b.end.tree, l.bytes+int64(len(b.lines)))
+	sealed := l.seal(next)
 	n, err := l.segment.Write(b.lines)
 	l.begun = l.begun || n > 0
 	if err == nil && n < len(b.lines) {
@@ -190,7 +234,7 @@ func (l *Log) commit(b *batch) error {
 		return l.fail("sync audit log", l.path, err)
 	}
 	l.took = time.Since(start)
-	if err := l.putHead(<-signed); err != nil {
+	if err := l.putHead(sealed()); err != nil {
 		return l.fail("write audit checkpoint", l.cfg.CheckpointDir, err)
 	}
 	l.bytes += int64(n)
@@ -198,6 +242,18 @@ func (l *Log) commit(b *batch) error {
 	l.safe.tree.set(&b.end.tree)
 	l.safe.prev = b.end.prev
 	return nil
+}
+
+// seal signs a head beside what the caller does, and returns how to get it. For one
+// caller alone it is signed when it is asked for: a goroutine costs more than the
+// time that it saves.
+func (l *Log) seal(next head) func() signedHead {
+	if l.crowd < 2 {
+		return func() signedHead { return next.sealed(l.heads.signer) }
+	}
+	signed := make(chan signedHead, 1)
+	go func() { signed <- next.sealed(l.heads.signer) }()
+	return func() signedHead { return <-signed }
 }
 
 // headOver is the head over a tree that ends at a byte of the segment.

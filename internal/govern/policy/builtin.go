@@ -390,16 +390,16 @@ func (c *compiler) profile() {
 	case Personal:
 		permit("person", "Calls by a person are allowed", false, Once, every, person, ast.Not(destructive))
 		permit("read", "Reading is allowed", false, Once, []Class{Read}, ast.Not(destructive))
-		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
-		permit("exec", "Starting a process requires approval once per session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
+		permit("write", "Writing requires approval, once or for the session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("exec", "Starting a process requires approval, once or for the session", true, Session, []Class{Exec}, ast.Not(destructive), ast.Not(person), ast.Not(network))
 		permit("outbound", "Using the network requires approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("outboundProgram", "Starting a process that uses the network requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person), network)
 		permit("destructive", "Destructive calls require approval each time", true, Once, every, destructive)
 	case Team:
 		permit("person", "Calls by a person are allowed", false, Once, every, person, ast.Not(destructive))
 		permit("read", "Reading with capabilities that the user trusts is allowed", false, Once, []Class{Read}, trusted, ast.Not(destructive))
-		permit("readOther", "Reading with capabilities from others requires approval once per session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
-		permit("write", "Writing requires approval once per session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
+		permit("readOther", "Reading with capabilities from others requires approval, once or for the session", true, Session, []Class{Read}, ast.Not(trusted), ast.Not(destructive), ast.Not(person))
+		permit("write", "Writing requires approval, once or for the session", true, Session, []Class{Write, Edit}, ast.Not(destructive), ast.Not(person))
 		permit("exec", "Starting a process requires approval each time", true, Once, []Class{Exec}, ast.Not(destructive), ast.Not(person))
 		permit("outbound", "Using the network requires approval each time", true, Once, []Class{Network}, ast.Not(person))
 		permit("destructive", "Destructive calls require an operator and approval each time", true, Once, every, destructive,

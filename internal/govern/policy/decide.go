@@ -64,7 +64,9 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), declaredIn)
 	case c.Required.unknown != "":
 		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
-	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson:
+	case c.AppOnly && v.Origin == capability.ByModel:
+		d = refuse(stageExists, "app-only", "Only pages of the server may call this tool, because it says so itself (_meta.ui.visibility)", "Use another tool of the server", "")
+	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson && v.Origin != capability.ByApp:
 		d = refuse(stageExists, "unknown-origin", "Unknown origin "+quoted(string(v.Origin)), "", "")
 	case v.Surface != "" && indexOf(surfaceNames[:], string(v.Surface)) < 0:
 		d = refuse(stageExists, "unknown-surface", "Unknown surface "+quoted(string(v.Surface)), "", "")
@@ -179,7 +181,7 @@ func (ru *rule) reason() Reason {
 // implies reports whether a call runs under an implied READ_FILE.
 func (r *Rules) implies(v *Viewer, c *Capability, intent Intent) bool {
 	s := &r.settings
-	return s.Intents == Relaxed && c.Class == Read && v.Origin == capability.ByModel &&
+	return s.Intents == Relaxed && c.Class == Read && judgedAs(v.Origin) == capability.ByModel &&
 		(s.IntentSurfaces == nil || slices.Contains(s.IntentSurfaces, v.Surface)) && !slices.Contains(r.intents[intent], Read)
 }
 

@@ -316,6 +316,15 @@ func (p Permissions) Names() []string {
 
 func (p Permissions) String() string { return strings.Join(p.Names(), ", ") }
 
+// judgedAs returns the origin that rules see: a page of a server has the authority
+// of a model.
+func judgedAs(c capability.Caller) capability.Caller {
+	if c == capability.ByApp {
+		return capability.ByModel
+	}
+	return c
+}
+
 func originName(c capability.Caller) string {
 	if c == capability.ByPerson {
 		return "person"

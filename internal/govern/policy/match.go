@@ -241,27 +241,14 @@ func (p pattern) from(argv []string) bool {
 // destroys reports whether a command is known to destroy what it names, or
 // starts one that does.
 func destroys(argv []string) bool {
-	return len(argv) > 0 && (destroysItself(argv) || slices.ContainsFunc(inner(argv), destroysItself))
-}
-
-func destroysItself(argv []string) bool {
-	name := programs.Name(argv[0])
-	switch name {
-	case "rm", "rmdir", "shred", "dd", "mkfs", "truncate", "unlink", "wipefs", "fdisk", "parted":
-		return true
-	case "git":
-		return programs.GitDestroys(argv)
-	case "find":
-		return slices.Contains(argv, "-delete")
-	}
-	return strings.HasPrefix(name, "mkfs.")
+	return len(argv) > 0 && (programs.Destroys(argv) || slices.ContainsFunc(inner(argv), programs.Destroys))
 }
 
 // destructiveWord reports whether a command line that is more than its commands
 // show has a word that destroys, as in R=rm; $R -r x.
 func destructiveWord(line string) bool {
 	return slices.ContainsFunc(codeWords(line), func(w string) bool {
-		return w == "-delete" || w == "--hard" || strings.HasPrefix(w, "--force") || destroysItself([]string{w})
+		return w == "-delete" || w == "--hard" || strings.HasPrefix(w, "--force") || programs.Destroys([]string{w})
 	})
 }
 

@@ -113,7 +113,7 @@ func (r *Rules) AgentOf(p capability.Principal) string {
 func (r *Rules) key(v *Viewer, c *Capability, intent Intent, action string) planKey {
 	k := planKey{
 		tenant: v.Principal.Tenant, roles: r.rolesID(v.Principal.Roles),
-		mode: v.Mode, origin: v.Origin, surface: v.Surface,
+		mode: v.Mode, origin: judgedAs(v.Origin), surface: v.Surface,
 		trust: c.Trust, class: c.Class, readOnly: c.ReadOnly, destructive: c.Destructive, mcp: c.MCP, anyProgram: c.AnyProgram,
 		declared: c.Declared.set, required: c.Required.set,
 	}

@@ -23,6 +23,7 @@ type Capability struct {
 	ReadOnly    bool // believed
 	Destructive bool // claimed, or not denied by a trusted source
 	MCP         bool // a tool of an MCP server
+	AppOnly     bool // a tool of an MCP server for its own pages, and not for models
 	AnyProgram  bool // it runs any program or code that its arguments name
 
 	Declared Permissions // what its manifest asks for
@@ -45,6 +46,7 @@ func Of(c *capability.Capability) Capability {
 	out := Capability{
 		ID: c.ID, Name: c.Name, Kind: c.Kind, Source: c.Origin.Source, Trust: c.Trust, Hash: c.Hash,
 		MCP:      c.Origin.Format == "mcp",
+		AppOnly:  c.Origin.Format == "mcp" && c.Meta[metaAppOnly] != "",
 		Declared: ParsePermissions(c.Permissions), AnyProgram: anyProgram(c.Run),
 	}
 	believed := c.Trust >= capability.TrustUser
@@ -60,6 +62,21 @@ func Of(c *capability.Capability) Capability {
 	out.Class, out.Required = classOf(c, out.ReadOnly)
 	out.Claim = claimOf(c)
 	return out
+}
+
+// The keys of Meta in which package mcptools notes what a server says of its pages.
+const (
+	metaApp     = "mcp.app"
+	metaAppOnly = "mcp.app.only"
+)
+
+// AppOf names the page that calls a tool of an MCP server: its address if the tool
+// names one, and otherwise whose page it is.
+func AppOf(c *capability.Capability) string {
+	if page := c.Meta[metaApp]; page != "" && c.Origin.Format == "mcp" {
+		return page
+	}
+	return "a page of " + c.Category
 }
 
 // claimOf returns what a source claims of a capability that would make Ken less

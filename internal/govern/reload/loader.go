@@ -41,6 +41,10 @@ type Config struct {
 	Places dirs.Places
 	File   string // read instead of the usual files; may be empty
 
+	// Fresh says why the settings that replicas share may not be current here. Then
+	// there are no rules. Nil: nothing is shared.
+	Fresh func() error
+
 	// Changed is called after the rules changed, or why there are none. It may be
 	// nil.
 	Changed func(*policy.Rules, error)
@@ -93,10 +97,11 @@ func (l *Loader) Rules() (*policy.Rules, error) {
 }
 
 // maxAge is how long one look at the files is good for settings other than the
-// rules, because one call asks for them several times. The rules are looked at
-// every time (about 10 µs), so that a removed permission has no effect on the
-// very next call.
-const maxAge = 100 * time.Microsecond
+// rules, and for rules that were just looked at for the same call, because one call
+// asks for them several times. Each decision looks at the files (about 10 µs), so
+// that a removed permission has no effect on the very next call. A call that waited
+// longer than this is decided again by another look.
+const maxAge = time.Millisecond
 
 // Fault says in one line why nothing may be called now; empty: calls may be made.
 // Only an operator is told what is wrong with which file.
@@ -145,6 +150,13 @@ const (
 // all are read again once they have settled. Files that cannot be used leave no
 // rules, which denies everything, and all settings as they were.
 func (l *Loader) Latest() *Snapshot {
+	if l.cfg.Fresh != nil {
+		if err := l.cfg.Fresh(); err != nil {
+			s := *l.current.Load()
+			s.Rules, s.Err = nil, err
+			return &s
+		}
+	}
 	for range maxSettleTries {
 		began := time.Since(l.epoch)
 		if s := l.current.Load(); s.upToDate() {
@@ -210,7 +222,7 @@ func (l *Loader) settleDelay(was, now []wholefile.Stamp) (wait time.Duration) {
 	}
 	seen := time.Since(l.since)
 	for _, s := range now {
-		if same(was, s) || s.Info == nil && !contains(was, s.Path) {
+		if same(was, s) || s.Info == nil && !contains(was, s.Path) || s.Path == config.SharedFile(l.cfg.Places) { // that one is replaced whole
 			continue
 		}
 		age := seen

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ken/capability"
 )
 
 // An ID places a span: its trace is the turn's, so that all that happened in a
@@ -53,28 +56,49 @@ type Span struct {
 	ID           ID
 	Name         string
 	Began, Ended time.Time
-	Attributes   map[string]string
-	Failed       string // why; empty: it went well
+	Attributes   map[string]any // strings and whole numbers
+	Failed       string         // why; empty: it went well
 }
 
 // SpanOf returns the span of a call.
 func SpanOf(c *Call) Span {
 	session, turn := Turn(c.Call)
 	s := Span{
-		ID: IDs(c), Name: "call " + string(c.Call.Target), Began: c.Began, Ended: c.Ended,
-		Attributes: map[string]string{
+		ID: IDs(c), Name: "execute_tool " + string(c.Call.Target), Began: c.Began, Ended: c.Ended,
+		Attributes: map[string]any{
 			"ken.session": session, "ken.turn": turn, "ken.intent": c.Call.Intent, "ken.capability": string(c.Call.Target), "ken.action": c.Call.Action,
 			"ken.effect": c.Effect, "ken.audit": c.Record, "ken.class": c.Class, "ken.surface": c.Call.Surface, "ken.content_hash": c.ContentHash(),
 			"ken.work": strings.Join(c.Work, ","), "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": string(c.Call.Target),
+			"gen_ai.tool.type": "function", "gen_ai.tool.call.id": c.Call.Key, "gen_ai.conversation.id": session,
 		},
+	}
+	if server, tool, ok := serverTool(c.Call.Target); ok {
+		s.Attributes["mcp.method.name"], s.Attributes["gen_ai.tool.name"], s.Attributes["ken.mcp.server"] = "tools/call", tool, server
 	}
 	switch {
 	case c.Err != nil:
-		s.Failed = c.Err.Error()
+		s.Failed, s.Attributes["error.type"] = c.Err.Error(), errorType(c.Err)
 	case c.Result.Failed:
-		s.Failed = "the capability reported failure"
+		s.Failed, s.Attributes["error.type"] = "the capability reported failure", "tool_error"
 	}
 	return s
+}
+
+// serverTool takes the id of an MCP server's tool apart.
+func serverTool(id capability.ID) (server, tool string, ok bool) {
+	rest, ok := strings.CutPrefix(string(id), "mcp:")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}
+
+// errorType is the kind of an error, or _OTHER.
+func errorType(err error) string {
+	if e, ok := errors.AsType[*capability.Error](err); ok {
+		return strings.ReplaceAll(e.Kind.String(), " ", "_")
+	}
+	return "_OTHER"
 }
 
 const (
@@ -203,7 +227,8 @@ func (s *Spans) post(body []byte) error {
 // The names of OTLP's JSON.
 type (
 	otlpValue struct {
-		String string `json:"stringValue"`
+		String string `json:"stringValue,omitempty"`
+		Int    string `json:"intValue,omitempty"` // 64 bits do not fit a number of JSON
 	}
 	otlpAttribute struct {
 		Key   string    `json:"key"`
@@ -240,18 +265,23 @@ func encode(list []Span, version string) []byte {
 		spans = append(spans, out)
 	}
 	b, _ := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{ // all of it is plain data
-		"resource":   map[string]any{"attributes": attributes(map[string]string{"service.name": "ken", "service.version": version})},
+		"resource":   map[string]any{"attributes": attributes(map[string]any{"service.name": "ken", "service.version": version})},
 		"scopeSpans": []any{map[string]any{"scope": map[string]string{"name": "ken"}, "spans": spans}},
 	}}})
 	return b
 }
 
 // attributes returns those that have a value, in the order of their names.
-func attributes(m map[string]string) []otlpAttribute {
+func attributes(m map[string]any) []otlpAttribute {
 	var out []otlpAttribute
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		if m[key] != "" {
-			out = append(out, otlpAttribute{key, otlpValue{m[key]}})
+		switch v := m[key].(type) {
+		case string:
+			if v != "" {
+				out = append(out, otlpAttribute{key, otlpValue{String: v}})
+			}
+		case int:
+			out = append(out, otlpAttribute{key, otlpValue{Int: strconv.Itoa(v)}})
 		}
 	}
 	return out

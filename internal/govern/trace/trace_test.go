@@ -154,7 +154,7 @@ func TestSpansAreSent(t *testing.T) {
 	}
 	spans := doc.ResourceSpans[0].ScopeSpans[0].Spans
 	if len(spans) != 2 || spans[0].Status.Code != 1 || spans[1].Status.Code != 2 || spans[1].Status.Message != "no" ||
-		spans[0].Start != "1772366400000000000" || spans[0].End != "1772366401000000000" || spans[0].Name != "call tool:write_to_file" {
+		spans[0].Start != "1772366400000000000" || spans[0].End != "1772366401000000000" || spans[0].Name != "execute_tool tool:write_to_file" {
 		t.Errorf("spans = %+v", spans)
 	}
 	if n, why := s.Lost(); n != 0 || why != "" {

@@ -6,7 +6,7 @@ import (
 )
 
 // changesEvery is how often WatchMachine checks whether something has changed.
-const changesEvery = time.Second
+const changesEvery = 200 * time.Millisecond
 
 // WatchMachine calls LookAgain until ctx ends: soon after changes returns another
 // number, as when any process set a secret, and at intervals for what it does not

@@ -186,19 +186,16 @@ func (m *Model) AppendSigns(dst []uint64, text string) []uint64 {
 	return dst
 }
 
-// AppendRow adds the vector of one token to dst, its weights as they were before
-// they were packed: unit is the largest of all, divided by 127 * 65,535 (see
-// [Pack]). A token without a row has the zero vector.
-func (m *Model) AppendRow(dst []float32, id uint32, unit float32) []float32 {
-	if id >= m.count {
-		return append(dst, make([]float32, m.dims)...)
+// Pieces returns how many pieces the vocabulary has. Tokens are numbers below it.
+func (m *Model) Pieces() int { return len(m.offsets)/4 - 1 }
+
+// Piece returns the text of a token, ## before it if it continues a word. It is
+// empty for [Unknown] and whatever else is no token.
+func (m *Model) Piece(id uint32) string {
+	if uint64(id) >= uint64(m.Pieces()) {
+		return ""
 	}
-	scale := float32(load16(m.scales, 2*int(id))) * unit
-	row := m.rows[int(id)*m.dims:][:m.dims]
-	for i := range len(row) {
-		dst = append(dst, float32(int(row[i])-128)*scale)
-	}
-	return dst
+	return m.piece(id)
 }
 
 // above says of eight bytes of a row which are above 128, which stands for

@@ -118,12 +118,3 @@ func (m *Model) Row(id uint32) (row string, scale uint16) {
 	at := int(id) * m.dims
 	return m.rows[at : at+m.dims], load16(m.scales, 2*int(id))
 }
-
-// Piece returns the text of a token, ## before it if it continues a word. It is
-// empty for [Unknown] and whatever else is no token.
-func (m *Model) Piece(id uint32) string {
-	if uint64(id) >= uint64(len(m.offsets)/4-1) {
-		return ""
-	}
-	return m.piece(id)
-}

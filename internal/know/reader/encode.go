@@ -69,7 +69,7 @@ func (m *Model) Append(dst []float32, text string) []float32 {
 func (m *Model) AppendEnds(dst []float32, text string, most int) []float32 {
 	s := m.states.Get().(*state)
 	defer m.states.Put(s)
-	s.tokens = m.words.Tokens(s.tokens[:0], text)
+	s.tokens = m.vocabulary.Tokens(s.tokens[:0], text)
 	if n := len(s.tokens); n > most {
 		s.tokens = slices.Delete(s.tokens, most-most/2, n-most/2)
 	}
@@ -110,7 +110,7 @@ func (m *Model) begin(s *state, n, rows int) {
 			row = append(row, m.specials[unknownRow]...)
 			continue
 		}
-		row = m.words.AppendRow(row, id, m.unit)
+		row = m.words.append(row, id)
 	}
 	copy(s.x[len(row):], m.specials[sepRow])
 	x := s.x[:n*m.dims]

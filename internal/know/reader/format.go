@@ -15,9 +15,12 @@ import (
 // A model file has, all numbers little-endian:
 //
 //	header     64 bytes: the magic; then, 4 bytes each, the version, dimensions,
-//	           inner dimensions, layers, positions, bytes of the words, the unit
-//	           of the word embeddings as a float32; zeros
-//	words      a file of package embed: vocabulary and word embeddings
+//	           inner dimensions, layers, positions, bytes of the vocabulary; zeros
+//	vocabulary a file of package embed without rows
+//	words      the embeddings of its pieces: the largest absolute weight of each,
+//	           float32; for each group of 32 numbers its largest weight in 255ths
+//	           of that, a byte; the numbers, from -31 to 31 plus 32, in 6 bits,
+//	           the lowest bits first
 //	specials   float32: the embeddings of [CLS], [SEP] and [UNK]
 //	positions  the embeddings of the places in a text: a scale for each, float32,
 //	           then dimensions bytes for each, from -127 to 127
@@ -32,7 +35,7 @@ import (
 // whole number.
 const (
 	magic      = "KENREADR"
-	version    = 1
+	version    = 2
 	headerSize = 64
 )
 
@@ -134,6 +137,12 @@ func (p *parts) linear(in, out int) linear {
 	return l
 }
 
+// words reads the rows of word embeddings.
+func (p *parts) words(n, dims int) wordRows {
+	groups := dims / wordGroup
+	return wordRows{largest: p.floats(n), shares: p.take(n * groups), numbers: p.take(n * groups * wordBytes), groups: groups}
+}
+
 // rows reads rows of bytes, each with a scale.
 func (p *parts) rows(n, dims int) []float32 {
 	scales, bytes := p.floats(n), p.take(n*dims)
@@ -156,8 +165,8 @@ func excessOf(weights string, in, out int) []int32 {
 	return sums
 }
 
-// read finds the parts of a model file, its words with a function.
-func read(data string, readWords func(string) (*embed.Model, error)) (*Model, error) {
+// read finds the parts of a model file, its vocabulary with a function.
+func read(data string, readVocabulary func(string) (*embed.Model, error)) (*Model, error) {
 	if len(data) < headerSize+sha256.Size || data[:len(magic)] != magic {
 		return nil, errors.New("not a model file: wrong first bytes; make one with internal/know/reader/pack")
 	}
@@ -170,8 +179,7 @@ func read(data string, readWords func(string) (*embed.Model, error)) (*Model, er
 		}
 		n[i] = int(x)
 	}
-	unit := math.Float32frombits(header.number())
-	if err := checkSizes(n, unit); err != nil {
+	if err := checkSizes(n); err != nil {
 		return nil, err
 	}
 	p := parts{rest: data[headerSize : len(data)-sha256.Size]}
@@ -179,14 +187,12 @@ func read(data string, readWords func(string) (*embed.Model, error)) (*Model, er
 	if p.err != nil {
 		return nil, p.err
 	}
-	words, err := readWords(table)
+	vocabulary, err := readVocabulary(table)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{dims: n[1], inner: n[2], words: words, unit: unit, geluTable: newGeluTable(), kernels: class()}
-	if words.Dimensions() != m.dims {
-		return nil, fmt.Errorf("the words have %d dimensions, the layers %d; make the file again", words.Dimensions(), m.dims)
-	}
+	m := &Model{dims: n[1], inner: n[2], vocabulary: vocabulary, geluTable: newGeluTable(), kernels: class()}
+	m.words = p.words(vocabulary.Pieces(), m.dims)
 	for i := range m.specials {
 		m.specials[i] = p.floats(m.dims)
 	}
@@ -205,12 +211,12 @@ func read(data string, readWords func(string) (*embed.Model, error)) (*Model, er
 	if p.err != nil {
 		return nil, p.err
 	}
-	m.name = words.Model() + "-" + hex.EncodeToString([]byte(data[len(data)-sha256.Size:])[:4])
+	m.name = vocabulary.Model() + "-" + hex.EncodeToString([]byte(data[len(data)-sha256.Size:])[:4])
 	m.states.New = func() any { return new(state) }
 	return m, nil
 }
 
-func checkSizes(n [6]int, unit float32) error {
+func checkSizes(n [6]int) error {
 	switch dims, inner := n[1], n[2]; {
 	case n[0] != version:
 		return fmt.Errorf("unsupported format version %d, want %d; make the file again", n[0], version)
@@ -218,8 +224,6 @@ func checkSizes(n [6]int, unit float32) error {
 		return fmt.Errorf("%d layers of %d and %d numbers: up to 24 layers of multiples of 64, up to 512 and 4096, are possible", n[3], dims, inner)
 	case n[4] < mostTokens || n[4] > 4096:
 		return fmt.Errorf("%d places in a text: %d to 4096 are possible", n[4], mostTokens)
-	case !(unit > 0) || unit > 1:
-		return fmt.Errorf("the unit of the word embeddings is %v; make the file again", unit)
 	}
 	return nil
 }

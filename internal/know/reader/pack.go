@@ -40,14 +40,12 @@ func Pack(w io.Writer, name string, from Weights) error {
 	}
 	var table bytes.Buffer
 	pieces, kept := readable(from.Vocabulary, words, dims)
-	if _, err := embed.Pack(&table, name, pieces, kept, nil); err != nil {
+	if _, err := embed.Pack(&table, name, pieces, make([]float32, len(kept)), nil); err != nil {
 		return err
 	}
-	var largest float32
-	for _, x := range kept {
-		largest = max(largest, x, -x)
+	if err := p.words(table.String(), pieces, kept, dims); err != nil {
+		return err
 	}
-	unit := largest / (127 * math.MaxUint16)
 	for _, piece := range []int{clsPiece, sepPiece, unknownPiece} {
 		p.floats(words[piece*dims:][:dims])
 	}
@@ -79,7 +77,6 @@ func Pack(w io.Writer, name string, from Weights) error {
 	for _, x := range []int{version, dims, from.Inner, from.Layers, min(from.Positions, mostTokens), table.Len()} {
 		header = binary.LittleEndian.AppendUint32(header, uint32(x))
 	}
-	header = binary.LittleEndian.AppendUint32(header, math.Float32bits(unit))
 	header = append(header, make([]byte, headerSize-len(header))...)
 	file := append(append(header, table.Bytes()...), p.out...)
 	sum := sha256.Sum256(file)
@@ -115,6 +112,27 @@ func (p *packer) floats(x []float32) {
 	for _, v := range x {
 		p.out = binary.LittleEndian.AppendUint32(p.out, math.Float32bits(v))
 	}
+}
+
+// words packs the embeddings of the pieces that the vocabulary has, in its order.
+func (p *packer) words(vocabulary string, pieces []string, weights []float32, dims int) error {
+	v, err := embed.Load(vocabulary)
+	if err != nil {
+		return err
+	}
+	at := make(map[string]int, len(pieces))
+	for i, piece := range pieces {
+		at[piece] = i
+	}
+	var largest []float32
+	var shares, numbers []byte
+	for id := range v.Pieces() {
+		l, s, n := packRow(weights[at[v.Piece(uint32(id))]*dims:][:dims])
+		largest, shares, numbers = append(largest, l), append(shares, s...), append(numbers, n...)
+	}
+	p.floats(largest)
+	p.out = append(append(p.out, shares...), numbers...)
+	return nil
 }
 
 func (p *packer) copy(n int) { p.floats(p.take(n)) }
@@ -166,10 +184,7 @@ func readable(vocabulary []string, words []float32, dims int) (pieces []string, 
 // quantiseRow returns the weights of one output as numbers from -127 to 127, and
 // what they are to be multiplied with.
 func quantiseRow(row []float32) ([]byte, float32) {
-	var most float32
-	for _, v := range row {
-		most = max(most, v, -v)
-	}
+	most := largestOf(row)
 	out := make([]byte, len(row))
 	if most == 0 {
 		return out, 0

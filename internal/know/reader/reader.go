@@ -2,7 +2,8 @@
 // 8 bits. It reads a whole text, where package embed adds up words, and takes
 // milliseconds, where embed takes microseconds.
 //
-// The weights are whole numbers from -127 to 127 with one scale per row. The
+// The weights are whole numbers from -127 to 127 with one scale per row; those of
+// the word embeddings, which no layer multiplies, are from -31 to 31. The
 // activations of a linear layer are quantised for each token. Its products are
 // added up by assembly for the processor at hand: AVX-512 VNNI, AVX-VNNI, AVX2 or
 // NEON. There is no version for other processors; [Supported] reports that, and
@@ -42,18 +43,18 @@ var readBuiltin = sync.OnceValue(func() *Model {
 // A Model turns texts into vectors. It never changes and may be used by many
 // goroutines at once. It is an llm.Embedder.
 type Model struct {
-	name      string
-	dims      int
-	inner     int
-	words     *embed.Model // vocabulary and word embeddings
-	unit      float32      // of the word embeddings
-	specials  [specialRows][]float32
-	positions []float32
-	firstNorm norm
-	layers    []layer
-	geluTable *[2*geluReach*geluFine + 2]float32
-	kernels   *kernels
-	states    sync.Pool
+	name       string
+	dims       int
+	inner      int
+	vocabulary *embed.Model
+	words      wordRows // the embeddings of the vocabulary's pieces
+	specials   [specialRows][]float32
+	positions  []float32
+	firstNorm  norm
+	layers     []layer
+	geluTable  *[2*geluReach*geluFine + 2]float32
+	kernels    *kernels
+	states     sync.Pool
 }
 
 // Supported reports whether this processor can run a model.

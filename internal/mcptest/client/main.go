@@ -98,6 +98,10 @@ func (c *caller) play(ctx context.Context, scenario string, in given) error {
 	switch scenario {
 	case "initialize", "request-metadata", "json-schema-ref-no-deref":
 		// Listing is all that they ask for.
+	case "sep-2640-client-no-prefetch":
+		// No file of a skill is read before the skill is used.
+	case "sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter":
+		return c.useSkills(ctx)
 	case "tools_call":
 		call("add_numbers", `{"a": 5, "b": 3}`)
 	case "json-schema-2020-12-preservation":
@@ -121,6 +125,25 @@ func (c *caller) play(ctx context.Context, scenario string, in given) error {
 	}
 	if scenario == "http-standard-headers" {
 		c.readAll(ctx)
+	}
+	return nil
+}
+
+// useSkills reads each skill and then its other files, as an agent would.
+func (c *caller) useSkills(ctx context.Context) error {
+	for _, o := range c.gateway.Offers() {
+		for _, skill := range o.Skills {
+			name := strings.TrimPrefix(string(skill.Read), "mcp:"+server+"/")
+			if err := c.call(ctx, name, json.RawMessage(`{}`)); err != nil {
+				fmt.Fprintln(os.Stderr, "read the skill:", err)
+				continue
+			}
+			for _, file := range skill.Paths() {
+				if err := c.call(ctx, name, json.RawMessage(fmt.Sprintf(`{"file": %q}`, file))); err != nil {
+					fmt.Fprintln(os.Stderr, "read", file+":", err)
+				}
+			}
+		}
 	}
 	return nil
 }

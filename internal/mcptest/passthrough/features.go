@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/mcptest/skills"
 )
 
 // A feature is one thing of the protocol that a client may rely on. check
@@ -42,13 +45,14 @@ func features() []feature {
 	s.longCalls()
 	s.questions()
 	s.resources()
+	s.skills()
 	s.prompts()
 	s.completions()
 	return s
 }
 
 func (s *set) toolList() {
-	const listOnly = "clients read it from the list of tools, and a bridge does not list them"
+	const listOnly = "clients read it from the list of tools, and a bridge does not list them; a tool that `mcp.pinned` names is listed with it"
 	tool := func(name, key string, of func(*mcp.Tool) any, want any) {
 		s.add("tools/list", name, func(ctx context.Context, t *target) error {
 			if found := t.tools["book_visit"]; found != nil {
@@ -85,7 +89,12 @@ func (s *set) toolList() {
 	tool("annotations.title", "", func(t *mcp.Tool) any { return t.Annotations.Title }, "Booking")
 	tool("icons", "", func(t *mcp.Tool) any { return t.Icons }, icons())
 	tool("_meta", "", func(t *mcp.Tool) any { return t.Meta["com.example/group"] }, "visits")
-	tool("_meta.ui (MCP Apps)", "", func(t *mcp.Tool) any { return t.Meta["ui"] }, toolMeta()["ui"])
+	s.add("tools/list", "_meta.ui of a tool with a page (MCP Apps)", func(_ context.Context, t *target) error {
+		if t.tools["show_map"] == nil {
+			return errors.New("tool is not listed")
+		}
+		return same(t.tools["show_map"].Meta["ui"], pageMeta("model", "app")["ui"])
+	})
 	s.add("tools/list", "every page", func(ctx context.Context, t *target) error {
 		for _, name := range siteTools() {
 			if t.tools[name] != nil {
@@ -265,6 +274,55 @@ func (s *set) questions() {
 	asks("roots of the client", "ask_roots", nil, func(a map[string]any) error { return contains(asJSON(a), "file:///home/guest") })
 }
 
+// skills are the requests of the extension for skills (SEP-2640).
+func (s *set) skills() {
+	want := siteSkill()
+	s.add("skills/list", "entry with frontmatter and digests (SEP-2640)", func(ctx context.Context, t *target) error {
+		var got struct{ Skills []map[string]any }
+		if err := skills.Ask(ctx, t.session, "skills/list", "", &got); err != nil {
+			return err
+		}
+		for _, e := range got.Skills {
+			if e["uri"] == want.Dir+"/SKILL.md" {
+				return same(e, want.Entry())
+			}
+		}
+		return errors.New("the skill is not listed by its URI")
+	})
+	s.add("skills/get", "one entry", func(ctx context.Context, t *target) error {
+		var got struct{ Skill map[string]any }
+		if err := skills.Ask(ctx, t.session, "skills/get", want.Dir+"/SKILL.md", &got); err != nil {
+			return err
+		}
+		return same(got.Skill, want.Entry())
+	})
+	s.add("resources/directory/read", "folder of a skill", func(ctx context.Context, t *target) error {
+		var got struct{ Resources []*mcp.Resource }
+		if err := skills.Ask(ctx, t.session, "resources/directory/read", want.Dir, &got); err != nil {
+			return err
+		}
+		var names []string
+		for _, r := range got.Resources {
+			names = append(names, r.Name+" "+r.MIMEType)
+		}
+		slices.Sort(names)
+		return same(names, []string{"SKILL.md text/markdown", "references inode/directory"})
+	})
+	for _, name := range []string{"SKILL.md", "references/rooms.md"} {
+		text := want.Files[name]
+		if name == "SKILL.md" {
+			text = want.Main()
+		}
+		s.add("resources/read", "file of a skill: "+name, func(ctx context.Context, t *target) error {
+			res, err := t.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: want.Dir + "/" + name})
+			if err != nil {
+				return err
+			}
+			return same(res.Contents, []*mcp.ResourceContents{{URI: want.Dir + "/" + name, MIMEType: "text/markdown", Text: text}})
+		})
+	}
+}
+
 func (s *set) resources() {
 	resource := func(name string, of func(*mcp.Resource) any, want any) {
 		s.add("resources/list", name, func(ctx context.Context, t *target) error {
@@ -308,6 +366,16 @@ func (s *set) resources() {
 	read("binary", pictureURI, &mcp.ResourceContents{URI: pictureURI, MIMEType: "image/png", Blob: picture()})
 	read("by a template", "site://room/red", &mcp.ResourceContents{URI: "site://room/red", MIMEType: "text/plain", Text: "room red"})
 	read("ui:// page with its policy (MCP Apps)", uiURI, &mcp.ResourceContents{URI: uiURI, MIMEType: uiMIME, Text: uiText, Meta: uiPolicy()})
+	s.add("tools/call", "by a page, of a tool for pages only (MCP Apps)", func(ctx context.Context, t *target) error {
+		if _, err := t.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uiURI}); err != nil {
+			return err
+		}
+		res, err := t.session.CallTool(ctx, &mcp.CallToolParams{Name: "refresh_map", Arguments: json.RawMessage(`{"zoom":2}`)})
+		if err != nil {
+			return err
+		}
+		return same(res.Content, []mcp.Content{&mcp.TextContent{Text: `{"zoom":2}`}})
+	})
 	s.add("resources/read", "a resource that does not exist", func(ctx context.Context, t *target) error {
 		_, err := t.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "site://room/none"})
 		e, ok := errors.AsType[*jsonrpc.Error](err)

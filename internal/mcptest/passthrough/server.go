@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/mcptest/skills"
 )
 
 // What the server offers. The features compare what arrives with these.
@@ -36,7 +39,12 @@ func icons() []mcp.Icon {
 }
 
 func toolMeta() mcp.Meta {
-	return mcp.Meta{"com.example/group": "visits", "ui": map[string]any{"resourceUri": uiURI, "visibility": []any{"model", "app"}}}
+	return mcp.Meta{"com.example/group": "visits"}
+}
+
+// pageMeta is of a tool that has a page (MCP Apps).
+func pageMeta(visibility ...any) mcp.Meta {
+	return mcp.Meta{"ui": map[string]any{"resourceUri": uiURI, "visibility": visibility}}
 }
 
 func itemMeta() mcp.Meta { return mcp.Meta{"com.example/item": "seven"} }
@@ -56,11 +64,13 @@ type site struct {
 
 func newSite(versions []string) *site {
 	s := &site{}
-	s.server = mcp.NewServer(&mcp.Implementation{Name: "site", Title: "The site", Version: "1"}, &mcp.ServerOptions{
+	opts := &mcp.ServerOptions{
 		Instructions: instructions, PageSize: 7, CompletionHandler: complete, SupportedProtocolVersions: versions,
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-	})
+	}
+	skills.Declare(opts)
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "site", Title: "The site", Version: "1"}, opts)
 	yes, no := true, false
 	s.server.AddTool(&mcp.Tool{
 		Name: "book_visit", Title: "Book a visit", Description: "Books a visit to the site.",
@@ -71,6 +81,8 @@ func newSite(versions []string) *site {
 	})
 	s.server.AddTool(&mcp.Tool{Name: "list_visits", Description: "Lists visits.", InputSchema: json.RawMessage(anyInput),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no}}, contents)
+	s.server.AddTool(&mcp.Tool{Name: "show_map", Description: "Shows a map of the site.", InputSchema: json.RawMessage(anyInput), Meta: pageMeta("model", "app")}, echo)
+	s.server.AddTool(&mcp.Tool{Name: "refresh_map", Description: "Refreshes the map.", InputSchema: json.RawMessage(anyInput), Meta: pageMeta("app")}, echo)
 	for name, handler := range map[string]mcp.ToolHandler{
 		"echo": echo, "seen": s.seen, "fail": fail, "break": breakOff, "steps": steps, "log": logLine, "wait": s.wait, "empty": empty,
 		"change_notes": s.changeNotes, "remove_prompt": s.removePrompt, "large": large,
@@ -88,10 +100,17 @@ func newSite(versions []string) *site {
 	}
 	s.addResources()
 	s.addPrompts()
-	if err := s.addTasks(); err != nil {
+	if err := errors.Join(s.addTasks(), skills.Add(s.server, func() []skills.Skill { return []skills.Skill{siteSkill()} })); err != nil {
 		panic(err) // its methods are none of the protocol itself
 	}
 	return s
+}
+
+// siteSkill is the skill that the site has.
+func siteSkill() skills.Skill {
+	return skills.Skill{Dir: "skill://site/guided-tour", Description: "Lead guests through the site.", Files: map[string]string{
+		"references/rooms.md": "# Rooms\n\nRed, then blue.\n",
+	}}
 }
 
 func textResult(format string, args ...any) (*mcp.CallToolResult, error) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/mcptest/skills"
 )
 
 // patience bounds one feature.
@@ -91,7 +94,7 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 			RootsV2:     &mcp.RootCapabilities{ListChanged: true},
 			Sampling:    &mcp.SamplingCapabilities{},
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-			Extensions:  map[string]any{uiExtension: map[string]any{"mimeTypes": []any{uiMIME}}, tasksExtension: map[string]any{}},
+			Extensions:  map[string]any{uiExtension: map[string]any{"mimeTypes": []any{uiMIME}}, tasksExtension: map[string]any{}, skills.Extension: map[string]any{}},
 		},
 		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			t.add("elicit %s", asJSON(req.Params))
@@ -115,7 +118,7 @@ func connect(ctx context.Context, cmd *exec.Cmd, stderr io.Writer) (*target, err
 			t.add("progress %v of %v %s", req.Params.Progress, req.Params.Total, req.Params.Message)
 		},
 	})
-	if err := knowTasks(client); err != nil {
+	if err := errors.Join(knowTasks(client), skills.Know(client)); err != nil {
 		return nil, err
 	}
 	client.AddReceivingMiddleware(t.acknowledged)
@@ -171,7 +174,7 @@ func (t *target) list(ctx context.Context) error {
 
 func siteTools() []string {
 	return []string{"book_visit", "list_visits", "echo", "seen", "fail", "break", "steps", "log", "wait", "empty", "change_notes", "remove_prompt",
-		"large", "ask_form", "ask_url", "ask_roots", "ask_model", "task_ends", "task_asks", "task_fails"}
+		"large", "ask_form", "ask_url", "ask_roots", "ask_model", "task_ends", "task_asks", "task_fails", "show_map"}
 }
 
 // call calls a tool of the site. arguments are JSON.

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/jsonvalid"
 )
 
 const (
@@ -105,40 +105,16 @@ func topKeys(raw []byte) ([]string, error) {
 // nested too deep, too large, or no single value. What a reader makes of such
 // a value depends on the reader.
 func Unique(raw []byte) error {
-	if len(raw) > mostArguments {
-		return fmt.Errorf("the arguments have %d bytes, more than %d", len(raw), mostArguments)
-	}
-	if !utf8.Valid(raw) {
-		return errors.New("the arguments are not UTF-8") // a decoder would put other characters in place
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := unique(dec, 0); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text after the arguments")
-	}
-	return nil
+	_, err := read(raw)
+	return err
 }
 
 // Object reads a JSON object as [Unique] does, in one pass. Numbers are as they are
 // written.
 func Object(raw []byte) (map[string]any, error) {
-	if len(raw) > mostArguments {
-		return nil, fmt.Errorf("the arguments have %d bytes, more than %d", len(raw), mostArguments)
-	}
-	if !utf8.Valid(raw) {
-		return nil, errors.New("the arguments are not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	v, err := read(dec, 0)
+	v, err := read(raw)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text after the arguments")
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -147,82 +123,108 @@ func Object(raw []byte) (map[string]any, error) {
 	return m, nil
 }
 
-func read(dec *json.Decoder, depth int) (any, error) {
-	bad := errors.New("the arguments are not JSON")
+func read(raw []byte) (any, error) {
+	switch {
+	case len(raw) > mostArguments:
+		return nil, fmt.Errorf("the arguments have %d bytes, more than %d", len(raw), mostArguments)
+	case !utf8.Valid(raw):
+		return nil, errors.New("the arguments are not UTF-8") // a decoder would put other characters in place
+	case !jsonvalid.Valid(raw):
+		var first json.RawMessage
+		if json.NewDecoder(bytes.NewReader(raw)).Decode(&first) == nil {
+			return nil, errors.New("text after the arguments")
+		}
+		return nil, errors.New("the arguments are not JSON")
+	}
+	r := valueReader{data: raw}
+	return r.value(0)
+}
+
+// A valueReader reads JSON text that is known to be valid.
+type valueReader struct {
+	data []byte
+	at   int
+}
+
+// next returns the byte at which the next token begins.
+func (r *valueReader) next() byte {
+	for ; ; r.at++ {
+		switch c := r.data[r.at]; c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+		default:
+			return c
+		}
+	}
+}
+
+func (r *valueReader) value(depth int) (any, error) {
 	if depth > deepest {
 		return nil, fmt.Errorf("the arguments are nested more than %d deep", deepest)
 	}
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, bad
-	}
-	open, ok := tok.(json.Delim)
-	if !ok {
-		return tok, nil
-	}
-	object, list := map[string]any{}, []any{}
-	for dec.More() {
-		name := ""
-		if open == '{' {
-			key, err := dec.Token()
+	switch r.next() {
+	case '{':
+		return r.object(depth)
+	case '[':
+		list := []any{}
+		for r.at++; r.next() != ']'; {
+			v, err := r.value(depth + 1)
 			if err != nil {
-				return nil, bad
+				return nil, err
 			}
-			name, _ = key.(string) // the decoder allows nothing else here
-			if _, twice := object[name]; twice {
-				return nil, fmt.Errorf("duplicate argument %.40q", name)
-			}
+			list = append(list, v)
 		}
-		v, err := read(dec, depth+1)
+		r.at++
+		return list, nil
+	case '"':
+		return r.text()
+	case 't':
+		r.at += len("true")
+		return true, nil
+	case 'f':
+		r.at += len("false")
+		return false, nil
+	case 'n':
+		r.at += len("null")
+		return nil, nil
+	}
+	from := r.at
+	for r.at < len(r.data) && strings.IndexByte("+-.0123456789Ee", r.data[r.at]) >= 0 {
+		r.at++
+	}
+	return json.Number(r.data[from:r.at]), nil
+}
+
+func (r *valueReader) object(depth int) (any, error) {
+	object := map[string]any{}
+	for r.at++; r.next() != '}'; {
+		name, err := r.text()
 		if err != nil {
 			return nil, err
 		}
-		if open == '{' {
-			object[name] = v
-		} else {
-			list = append(list, v)
+		if _, twice := object[name]; twice {
+			return nil, fmt.Errorf("duplicate argument %.40q", name)
+		}
+		if object[name], err = r.value(depth + 1); err != nil {
+			return nil, err
 		}
 	}
-	if _, err := dec.Token(); err != nil {
-		return nil, bad
-	}
-	if open == '{' {
-		return object, nil
-	}
-	return list, nil
+	r.at++
+	return object, nil
 }
 
-func unique(dec *json.Decoder, depth int) error {
-	if depth > deepest {
-		return fmt.Errorf("the arguments are nested more than %d deep", deepest)
-	}
-	tok, err := dec.Token()
-	if err != nil {
-		return errors.New("the arguments are not JSON")
-	}
-	open, ok := tok.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if open == '{' {
-			key, err := dec.Token()
-			if err != nil {
-				return errors.New("the arguments are not JSON")
-			}
-			name, _ := key.(string) // the decoder allows nothing else here
-			if seen[name] {
-				return fmt.Errorf("duplicate argument %.40q", name)
-			}
-			seen[name] = true
-		}
-		if err := unique(dec, depth+1); err != nil {
-			return err
+func (r *valueReader) text() (string, error) {
+	from, plain := r.at, true
+	for r.at++; r.data[r.at] != '"'; r.at++ {
+		if r.data[r.at] == '\\' {
+			plain = false
+			r.at++
 		}
 	}
-	if _, err := dec.Token(); err != nil {
-		return errors.New("the arguments are not JSON")
+	r.at++
+	if plain {
+		return string(r.data[from+1 : r.at-1]), nil
 	}
-	return nil
+	var out string
+	err := json.Unmarshal(r.data[from:r.at], &out)
+	return out, err
 }

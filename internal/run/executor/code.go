@@ -55,6 +55,30 @@ func SameCode(call capability.Call, files []File) error {
 	}
 }
 
+// stateMark stands before the digest of [Facts.State] in the code of a call.
+const stateMark = "@"
+
+// InState returns the code of a call that is bound to a state too.
+func InState(code, state string) string {
+	if state == "" {
+		return code
+	}
+	return code + fmt.Sprintf("%s%x", stateMark, sha256.Sum256([]byte(state)))
+}
+
+// SameState rejects a call if the state that decides what it does has changed since
+// the decision. What names the state in the error.
+func SameState(call capability.Call, state, what string) error {
+	code, _, _ := strings.Cut(call.Code, stateMark)
+	if call.Code == "" || call.Code == InState(code, state) {
+		return nil
+	}
+	return &capability.Error{
+		Kind: capability.Conflict, Op: "run", Target: string(call.Target), Rule: "runner.state",
+		Err: errors.New(what + " has changed since the call was decided on"), Fix: "make the call again",
+	}
+}
+
 // MetaChanged is the key of Result.Meta that names the files which changed while
 // a call ran.
 const MetaChanged = "changed"

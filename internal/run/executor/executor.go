@@ -41,6 +41,34 @@ type Checker interface {
 	Check(ctx context.Context, call capability.Call) (capability.Result, error)
 }
 
+// A Punctual is an Executor that returns soon after the context of a call ends,
+// whatever it waits for. Its calls run on the goroutine of their caller.
+type Punctual interface {
+	Executor
+	Punctual() bool
+}
+
+// A Previewer is an Executor that can show a person what a call would do.
+type Previewer interface {
+	// Preview returns what Invoke would do, read off the arguments by the code that
+	// Invoke uses. It changes nothing, starts nothing and has no credential in it.
+	Preview(ctx context.Context, call capability.Call, c *capability.Capability) ([]Shown, error)
+}
+
+// Shown is a part of what a call would do, with its name, such as command, request
+// or statement.
+type Shown struct {
+	Name  string
+	Text  string
+	Marks []Mark // in order, and none overlaps another
+}
+
+// A Mark is a range of bytes of a text that a person should look at, and why.
+type Mark struct {
+	From, To int
+	Why      string
+}
+
 // Facts are what policy needs to know of a call before it is made.
 type Facts struct {
 	Paths []Path
@@ -75,6 +103,11 @@ type Facts struct {
 	// unchanged.
 	Files   []File
 	Unknown string
+
+	// State is what decides besides the arguments what the call does, such as the
+	// page that is open in a browser. An approval of one call is bound to it, and
+	// Invoke runs in this state only; see [SameState].
+	State string
 
 	// Opaque says why there may be more to the command line than Commands;
 	// empty when there is not.

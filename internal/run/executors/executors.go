@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -187,6 +188,8 @@ func newPages(cfg Config) (*browser.Executor, error) {
 			now := cfg.Settings().Sandbox
 			return now.NetworkBytes, now.NetworkRate
 		},
+		Most:   func() int { return cfg.Settings().Limits.Browsers },
+		Idle:   func() time.Duration { return cfg.Settings().Limits.BrowserIdle },
 		Limits: sandboxLimits(cfg.Start), Require: sandbox.Requirement(cfg.Start.Sandbox.Require),
 	})
 	if err != nil {
@@ -242,6 +245,10 @@ func (b builtinOnly) Facts(ctx context.Context, call capability.Call, c *capabil
 	return b.Executor.Facts(ctx, call, c)
 }
 
+func (b builtinOnly) Preview(ctx context.Context, call capability.Call, c *capability.Capability) ([]executor.Shown, error) {
+	return runner.Preview(ctx, b.Executor, call, c)
+}
+
 func (b builtinOnly) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
 	return runner.Check(ctx, b.Executor, call)
 }
@@ -251,6 +258,16 @@ func (b builtinOnly) Check(ctx context.Context, call capability.Call) (capabilit
 type reviewed struct {
 	runner.Executor
 	check func(context.Context, capability.ID) error
+}
+
+func (r reviewed) Preview(ctx context.Context, call capability.Call, c *capability.Capability) ([]executor.Shown, error) {
+	return runner.Preview(ctx, r.Executor, call, c)
+}
+
+// Punctual implements [executor.Punctual].
+func (r reviewed) Punctual() bool {
+	p, ok := r.Executor.(interface{ Punctual() bool })
+	return ok && p.Punctual()
 }
 
 func (r reviewed) Check(ctx context.Context, call capability.Call) (capability.Result, error) {

@@ -114,12 +114,9 @@ func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) 
 			}
 			return why
 		}
-		name, err := process.Tool(c.Run.Runner)
-		if err != nil || c.Run.Program != "" && len(c.RequiredBins) == 0 {
-			return "" // it is run by something else, or by a program of its package
-		}
-		if len(c.Run.Argv) > 0 {
-			name = c.Run.Argv[0]
+		name := ProgramOf(c)
+		if name == "" {
+			return ""
 		}
 		why, ok := known[name]
 		if !ok {
@@ -128,6 +125,22 @@ func UnusablePrograms(programs *executor.Programs) func(*capability.Capability) 
 		}
 		return why
 	}
+}
+
+// ProgramOf returns the installed program that runs a capability, or "" for one that is
+// run by something else, or by a program of its package.
+func ProgramOf(c *capability.Capability) string {
+	if c.Run == nil {
+		return ""
+	}
+	name, err := process.Tool(c.Run.Runner)
+	if err != nil || c.Run.Program != "" && len(c.RequiredBins) == 0 {
+		return ""
+	}
+	if len(c.Run.Argv) > 0 {
+		name = c.Run.Argv[0]
+	}
+	return name
 }
 
 // unusableBrowser says why no Chromium can be run, or "".

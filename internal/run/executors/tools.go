@@ -41,6 +41,19 @@ func Memory(name string, trust capability.Trust, lists ...[]executor.Tool) *sour
 	return m
 }
 
+// Refill replaces the tools of a source.
+func Refill(ctx context.Context, m *source.Memory, list []executor.Tool) {
+	old, _ := m.Load(ctx) // a memory can always be read
+	for _, c := range old.Capabilities {
+		if !slices.ContainsFunc(list, func(t executor.Tool) bool { return t.Capability.ID == c.ID }) {
+			m.Remove(c.ID)
+		}
+	}
+	for _, t := range list {
+		m.Put(t.Capability, t.Detail)
+	}
+}
+
 // DatabaseTools returns the tools of the databases that ken.yaml names.
 func DatabaseTools(list []config.Database) []executor.Tool { return db.Tools(connections(list)) }
 

@@ -71,6 +71,9 @@ func (s *server) besides(ctx context.Context, o *offer, h *head) besides {
 	}
 	s.compare(ctx, o, &out, all)
 	out.choose(h)
+	for i, r := range out.resources {
+		out.resources[i] = s.boundResource(r)
+	}
 	if out.barred[kindAdvice+" "+s.def.Name] == "" {
 		out.instructions = h.Info.Instructions
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/know/source/mcpskill"
 	"ken/internal/run/mcpgateway/link"
 )
 
@@ -44,6 +45,7 @@ type head struct {
 	Prompts      []*mcp.Prompt           `json:"prompts,omitempty"`
 	Resources    []*mcp.Resource         `json:"resources,omitempty"`
 	Templates    []*mcp.ResourceTemplate `json:"templates,omitempty"`
+	Skills       []*mcpskill.Entry       `json:"skills,omitempty"`
 }
 
 // lists are what a server offers, as a file holds it.
@@ -67,7 +69,7 @@ func newLists(server string, info link.Info, got link.Lists, now time.Time, reda
 	l := &lists{head: head{
 		Server: server, Info: info, Notes: got.Notes,
 		HasPrompts: info.HasPrompts, HasResources: info.HasResources,
-		Prompts: got.Prompts, Resources: got.Resources, Templates: got.Templates,
+		Prompts: got.Prompts, Resources: got.Resources, Templates: got.Templates, Skills: got.Skills,
 	}}
 	first, err := json.Marshal(l.head)
 	if err != nil {

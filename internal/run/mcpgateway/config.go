@@ -119,6 +119,11 @@ type OAuth struct {
 	ClientID     string
 	ClientSecret string // a reference, as "${secret:NAME}"
 	Scopes       []string
+
+	// For a token without a person; see [oauth.Machine]. Key and Token are
+	// references.
+	Grant, Issuer, Key, Token string
+	Provider, ProviderClient  string
 }
 
 // A Login shows a remote server that a person agreed. The clients it makes carry

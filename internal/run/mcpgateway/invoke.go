@@ -18,7 +18,10 @@ import (
 	"ken/internal/run/mcpgateway/link"
 )
 
-var _ executor.Executor = (*Gateway)(nil)
+var (
+	_ executor.Executor = (*Gateway)(nil)
+	_ executor.Punctual = (*Gateway)(nil)
+)
 
 // Facts says what a call comes to: a program of the user's, a host, or both. It
 // starts nothing.
@@ -54,6 +57,10 @@ func (g *Gateway) server(target capability.ID) (*server, error) {
 	}
 	return g.find(name)
 }
+
+// Punctual implements [executor.Punctual]: what waits for a server waits for the end
+// of the call's context, too.
+func (g *Gateway) Punctual() bool { return true }
 
 // Invoke carries a call to its server and starts that if need be.
 func (g *Gateway) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
@@ -146,7 +153,21 @@ func (b *backend) send(ctx context.Context, l *link.Link, call capability.Call, 
 		if err := decode(call, &in); err != nil {
 			return capability.Result{}, err
 		}
-		return l.Read(ctx, call, in.URI)
+		skill, err := b.s.skillFile(call, in.URI)
+		if err != nil {
+			return capability.Result{}, err
+		}
+		res, err := l.Read(ctx, call, in.URI)
+		if err == nil && skill != nil {
+			err = b.verified(call, skill, in.URI, &res)
+		}
+		if err != nil {
+			return capability.Result{}, err
+		}
+		b.s.boundPages(&res)
+		return res, nil
+	case runSkill:
+		return b.readSkill(ctx, l, call)
 	case runPrompt:
 		var in struct {
 			Name      string            `json:"name"`
@@ -158,6 +179,28 @@ func (b *backend) send(ctx context.Context, l *link.Link, call capability.Call, 
 		return l.Prompt(ctx, call, in.Name, in.Arguments)
 	}
 	return l.Call(ctx, call, e.wire)
+}
+
+// readSkill reads a file of a skill for a model.
+func (b *backend) readSkill(ctx context.Context, l *link.Link, call capability.Call) (capability.Result, error) {
+	o := b.s.offered()
+	if o == nil || o.skills[call.Target] == nil {
+		return capability.Result{}, &capability.Error{Kind: capability.NotFound, Op: "call", Target: string(call.Target), Err: errNoSkill, Fix: "search for another skill"}
+	}
+	e := o.skills[call.Target]
+	uri, err := skillAddress(call, e)
+	if err != nil {
+		return capability.Result{}, err
+	}
+	res, err := l.Read(ctx, call, uri)
+	if err == nil {
+		err = b.verified(call, e, uri, &res)
+	}
+	if err != nil {
+		return capability.Result{}, err
+	}
+	b.s.fenceSkill(e, &res)
+	return res, nil
 }
 
 func decode(call capability.Call, into any) error {

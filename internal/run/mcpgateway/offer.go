@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
+	"ken/internal/know/source/mcpskill"
 	"ken/internal/know/source/mcptools"
 )
 
@@ -17,6 +18,7 @@ const (
 	runCall     = "mcp.call"
 	runResource = "mcp.resource"
 	runPrompt   = "mcp.prompt"
+	runSkill    = "mcp.skill"
 )
 
 // An offer is what a server brings to the catalog: its lists, judged. It is not
@@ -31,6 +33,8 @@ type offer struct {
 	entries      map[capability.ID]*entry
 
 	readResource, getPrompt capability.ID // empty where the server has none
+
+	skills map[capability.ID]*mcpskill.Entry
 
 	besides besides
 }
@@ -139,6 +143,19 @@ func (s *server) collect(o *offer, l *lists) (tools []listedTool, all []pin.Tool
 	}
 	if l.HasPrompts {
 		o.getPrompt = own(promptTool, promptObject, runPrompt)
+	}
+	o.skills = make(map[capability.ID]*mcpskill.Entry, len(l.Skills))
+	for _, e := range sortedSkills(l.Skills) {
+		name := skillTool(e, seen)
+		object, err := skillObject(name, s.def.Name, e)
+		if err != nil {
+			s.problem(o, capability.Grave, "bad-skill", fmt.Sprintf("the skill %s is left out: %v", show(e.URI), err), "tell its author")
+			continue
+		}
+		add(object, runSkill, span{}, true)
+		if s.def.Wants(name) {
+			o.skills[mcptools.ID(s.def.Name, name)] = e
+		}
 	}
 	for _, note := range l.Notes {
 		s.problem(o, capability.Warning, "mcp-list", note, "")

@@ -29,6 +29,9 @@ type Offer struct {
 	// Read and Prompt are the capabilities that read its resources and get its
 	// prompts; empty where it has none.
 	Read, Prompt capability.ID
+
+	// Skills are those that were accepted. Their files are read like resources.
+	Skills []Skill
 }
 
 // offers calls each for what every enabled server offers now, in the order of the
@@ -50,8 +53,9 @@ func (g *Gateway) Offers() (out []Offer) {
 		}
 		if one.Read != "" {
 			one.Resources, one.Templates = o.besides.resources, o.besides.templates
+			one.Skills = o.accepted()
 		}
-		if len(one.Prompts)+len(one.Resources)+len(one.Templates)+len(one.Instructions) > 0 {
+		if len(one.Prompts)+len(one.Resources)+len(one.Templates)+len(one.Instructions) > 0 || one.Read != "" { // it may have pages that it does not list
 			out = append(out, one)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/know/source/mcpskill"
 	"ken/internal/run/mcpgateway/link"
 )
 
@@ -24,6 +25,7 @@ func addressable(got link.Lists, redact func(string) string) link.Lists {
 	got.Prompts = keepPlain(got.Prompts, "prompt", &got.Notes, redact, func(p *mcp.Prompt) string { return p.Name })
 	got.Resources = keepPlain(got.Resources, "resource", &got.Notes, redact, func(r *mcp.Resource) string { return r.URI })
 	got.Templates = keepPlain(got.Templates, "resource template", &got.Notes, redact, func(t *mcp.ResourceTemplate) string { return t.URITemplate })
+	got.Skills = keepPlain(got.Skills, "skill", &got.Notes, redact, func(e *mcpskill.Entry) string { return e.URI })
 	return got
 }
 

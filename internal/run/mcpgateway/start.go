@@ -119,6 +119,9 @@ func (b *backend) startError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*capability.Error](err); ok && e.Err != nil {
 		cause, fix, rule = e.Err, e.Fix, e.Rule
 	}
+	if rule == "" {
+		fix, cause = b.withMissed(cause, fix)
+	}
 	if ctx.Err() != nil && b.s.g.ctx.Err() == nil {
 		cause = link.WithRemedy(fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause), link.Elsewhere)
 		fix, rule = "check what the server waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"

@@ -96,6 +96,9 @@ func (s *server) status() Status {
 		err = s.def.invalid(s.broken)
 	}
 	st.fail(err, s.g.cfg.Redact)
+	if p, ok := s.missedProblem(); ok && err == nil && !st.Listed.IsZero() {
+		st.Problems = append(st.Problems, p)
+	}
 	st.Restarts = s.restarts
 	s.backsLocked(&st)
 	switch {

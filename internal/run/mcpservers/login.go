@@ -43,8 +43,34 @@ func (s *Servers) newLogin(def mcpgateway.Server, who capability.Principal, ask 
 			}
 			cfg.ClientSecret = text.Reveal()
 		}
+		if err := s.machine(&cfg, def.OAuth); err != nil {
+			return nil, err
+		}
 	}
 	return oauth.New(cfg)
+}
+
+// machine sets how to get a token without a person.
+func (s *Servers) machine(cfg *oauth.Config, o *mcpgateway.OAuth) error {
+	if o.Grant == "" {
+		return nil
+	}
+	m := oauth.Machine{Grant: oauth.Grant(o.Grant), Issuer: o.Issuer, Provider: o.Provider, ProviderClient: o.ProviderClient}
+	if o.Key != "" {
+		key, err := s.cfg.Secrets.Expand(o.Key)
+		if err != nil {
+			return err
+		}
+		m.Key = key.Reveal()
+	}
+	if o.Token != "" {
+		m.Token = func(context.Context) (string, error) {
+			token, err := s.cfg.Secrets.Expand(o.Token)
+			return strings.TrimSpace(token.Reveal()), err
+		}
+	}
+	cfg.Machine = m
+	return nil
 }
 
 // Login asks the operator to agree that Ken uses a remote server for them. ask

@@ -241,8 +241,12 @@ func configured(s config.Server) mcpgateway.Server {
 		Timeout: s.Timeout, StartTimeout: s.StartTimeout, Concurrent: s.Concurrent, Include: s.Include, Exclude: s.Exclude,
 		Disabled: s.Disabled, Trust: capability.TrustUser, Origin: s.Origin,
 	}
-	if s.ClientID != "" || len(s.Scopes) > 0 {
-		out.OAuth = &mcpgateway.OAuth{ClientID: s.ClientID, Scopes: s.Scopes}
+	if s.ClientID != "" || len(s.Scopes) > 0 || len(s.OAuth) > 0 {
+		o := s.OAuth
+		out.OAuth = &mcpgateway.OAuth{
+			ClientID: s.ClientID, Scopes: s.Scopes, ClientSecret: o["clientSecret"], Grant: o["grant"], Issuer: o["issuer"],
+			Key: o["clientKey"], Token: o["token"], Provider: o["provider"], ProviderClient: o["providerClient"],
+		}
 	}
 	return out
 }

@@ -62,9 +62,10 @@ type Servers struct {
 
 	ends atomic.Bool // this process ends soon, and its servers with it
 
-	mu    sync.Mutex
-	last  *reading
-	known map[string]bool // secrets that definitions have in clear
+	replacing sync.Mutex
+	mu        sync.Mutex
+	last      *reading
+	known     map[string]bool // secrets that definitions have in clear
 }
 
 // New reads the definitions and makes the gateway. It starts no server.
@@ -110,6 +111,8 @@ func (s *Servers) latest() *reading {
 
 // replace hands the gateway the definitions as they are now.
 func (s *Servers) replace() {
+	s.replacing.Lock() // so that the gateway never gets an older reading last
+	defer s.replacing.Unlock()
 	if list := s.Definitions(); s.gateway != nil && !s.Shared() {
 		s.gateway.Replace(list)
 	}

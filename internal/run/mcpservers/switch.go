@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"ken/capability"
+	"ken/internal/config"
 	"ken/internal/connect"
 	"ken/internal/govern/audit"
+	"ken/internal/run/mcpgateway"
 )
 
-// Switch enables or disables a server of mcp.json, and reports whether that
-// changed anything. The error for a server that is defined elsewhere says what a
-// person has to write there. why may be empty.
+// Switch enables or disables a server of mcp.json or of the person's own ken.yaml,
+// and reports whether that changed anything. The error for a server that is defined
+// elsewhere says what a person has to write there. why may be empty.
 func (s *Servers) Switch(ctx context.Context, by capability.Principal, name string, on bool, why string) (changed bool, err error) {
 	op, word := "switch off", "disable"
 	if on {
@@ -23,8 +26,8 @@ func (s *Servers) Switch(ctx context.Context, by capability.Principal, name stri
 	if err != nil || def.Disabled != on {
 		return false, err
 	}
-	if def.Origin.Path != File(s.cfg.Places) {
-		e := &capability.Error{Kind: capability.Invalid, Op: op, Target: "mcp:" + name, Err: fmt.Errorf("the server is defined in %s, which Ken does not change", def.Origin)}
+	if s.Unswitchable(def) != "" {
+		e := &capability.Error{Kind: capability.Invalid, Op: op, Target: "mcp:" + name, Err: errors.New(s.Unswitchable(def))}
 		at := "to its entry there"
 		line := `"disabled": true`
 		if slices.Contains(s.cfg.ConfigFiles, def.Origin.Path) {
@@ -39,15 +42,38 @@ func (s *Servers) Switch(ctx context.Context, by capability.Principal, name stri
 	if err := s.recordSwitch(ctx, by, name, word, why); err != nil {
 		return false, err
 	}
-	err = connect.EditFile(File(s.cfg.Places), func(old []byte) (out []byte, err error) {
-		out, changed, err = connect.Switch(old, name, on)
-		return out, err
-	})
+	if def.Origin.Path == File(s.cfg.Places) {
+		err = connect.EditFile(def.Origin.Path, func(old []byte) (out []byte, err error) {
+			out, changed, err = connect.Switch(old, name, on)
+			return out, err
+		})
+	} else {
+		changed, err = true, switchSetting(def.Origin.Path, name, on)
+	}
 	if err != nil {
 		return false, err
 	}
 	s.replace()
 	return changed, nil
+}
+
+// switchSetting enables or disables a server of a ken.yaml.
+func switchSetting(file, name string, on bool) error {
+	key := "mcp.servers." + name + ".disabled"
+	if on {
+		_, err := config.Unset(file, key)
+		return err
+	}
+	return config.Set(file, key, "true")
+}
+
+// Unswitchable says why Switch does not change a server, or "".
+func (s *Servers) Unswitchable(def mcpgateway.Server) string {
+	own := def.Origin.Path == File(s.cfg.Places) || slices.Contains(s.cfg.ConfigFiles, def.Origin.Path) && filepath.Dir(def.Origin.Path) == s.cfg.Places.Home
+	if own {
+		return ""
+	}
+	return fmt.Sprintf("the server is defined in %s, which Ken does not change", def.Origin)
 }
 
 // recordSwitch records in the audit log that a person enables or disables a

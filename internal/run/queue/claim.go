@@ -46,75 +46,215 @@ func (q *Stored) Members(ctx context.Context) ([]Member, error) {
 	return list, nil
 }
 
-// Claim gives a worker the next job. A job that cannot be read keeps no other from
-// running: it is in the error if there is nothing else to claim.
-func (q *Stored) Claim(ctx context.Context, worker string, limits Limits) (Job, bool, error) {
+// Claim returns the next jobs for a worker. A job that cannot be read does not
+// keep others from running. It is in the error if there is no other job.
+func (q *Stored) Claim(ctx context.Context, a Ask) ([]Job, error) {
 	unread, err := q.promote(ctx)
 	if err != nil {
-		return Job{}, false, err
+		return nil, err
 	}
-	for range tries {
-		j, ok, err := q.claim(ctx, worker, limits)
+	skip := map[string]bool{} // what cannot be read
+	for try := 0; try < tries; {
+		jobs, bad, err := q.claim(ctx, a, skip)
+		unread = errors.Join(unread, bad)
 		switch {
-		case ok:
-			return j, true, nil
-		case !errors.Is(err, store.ErrConflict):
-			return Job{}, false, errors.Join(err, unread)
+		case len(jobs) > 0:
+			return jobs, nil
+		case errors.Is(err, store.ErrConflict):
+			try++
+		case err != nil || bad == nil:
+			return nil, errors.Join(err, unread)
 		}
 	}
-	return Job{}, false, nil // others claim all the time; there is a next time
+	return nil, nil // others claim all the time; there is a next time
 }
 
-func (q *Stored) claim(ctx context.Context, worker string, limits Limits) (Job, bool, error) {
+// claimBytes is how large the arguments of jobs are that are claimed together.
+const claimBytes = 4 << 20
+
+// claim takes what may run, all in one batch. A job that it cannot read is in bad
+// and in skip.
+func (q *Stored) claim(ctx context.Context, a Ask, skip map[string]bool) (jobs []Job, bad, err error) {
 	turn, _, err := q.store.Get(ctx, turnKey)
 	if err != nil {
-		return Job{}, false, err
+		return nil, nil, err
 	}
-	groups, people := map[string]int{}, map[string]int{}
-	for item, err := range q.store.Scan(ctx, runningPrefix, store.Range{}) {
-		if err != nil {
-			return Job{}, false, err
-		}
-		m, err := readMark(item)
-		if err != nil {
-			return Job{}, false, err
-		}
-		groups[m.Group]++
-		people[m.Who]++
+	picked, bad, err := q.pick(ctx, a, skip)
+	if err != nil || len(picked) == 0 {
+		return nil, bad, err
 	}
-	var unread []error
-	for item, err := range q.store.Scan(ctx, readyPrefix, store.Range{}) {
-		if err != nil {
-			return Job{}, false, err
-		}
-		m, err := readMark(item)
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		if limits.PerGroup > 0 && groups[m.Group] >= limits.PerGroup || limits.PerPrincipal > 0 && people[m.Who] >= limits.PerPrincipal {
-			continue
-		}
-		old, err := q.Get(ctx, m.ID)
-		if unreadable(err) {
-			unread = append(unread, err)
-			continue
+	keys := make([]string, len(picked))
+	for i, m := range picked {
+		keys[i] = jobKey(m.ID)
+	}
+	found, err := q.store.GetAll(ctx, keys...)
+	if err != nil {
+		return nil, bad, err
+	}
+	var b store.Batch
+	for i, m := range picked {
+		old, err := Job{}, notFound(m.ID)
+		if item, ok := found[keys[i]]; ok {
+			old, err = decode(item)
 		}
 		if err != nil {
-			return Job{}, false, err
+			skip[m.ID] = true
+			bad = errors.Join(bad, err)
+			continue
 		}
 		if old.State != Queued {
-			return Job{}, false, &store.Conflict{Key: item.Key} // it was taken since the scan
+			return nil, bad, &store.Conflict{Key: keys[i]} // it was taken since the scan
 		}
 		j := old
-		j.State, j.Worker, j.Started, j.Ended = Running, worker, q.moment(), time.Time{}
-		err = q.change(ctx, &old, &j, func(b *store.Batch) {
-			b.At(turnKey, turn.Version)
-			b.Put(turnKey, []byte(j.ID))
-		})
-		return j, err == nil, err
+		j.State, j.Worker, j.Started, j.Ended = Running, a.Worker, q.moment(), time.Time{}
+		if err := q.write(&b, &old, &j); err != nil {
+			return nil, bad, err
+		}
+		jobs = append(jobs, j)
 	}
-	return Job{}, false, errors.Join(unread...)
+	if len(jobs) == 0 {
+		return nil, bad, nil
+	}
+	b.At(turnKey, turn.Version)
+	b.Put(turnKey, []byte(jobs[0].ID))
+	version, err := q.store.Apply(ctx, &b)
+	if err != nil {
+		return nil, bad, err
+	}
+	for i := range jobs {
+		jobs[i].Version = version
+	}
+	return jobs, bad, nil
+}
+
+// pick chooses what may run of the jobs that wait.
+func (q *Stored) pick(ctx context.Context, a Ask, skip map[string]bool) (picked []mark, bad, err error) {
+	r := newRota(a)
+	for item, err := range q.store.Scan(ctx, runningPrefix, store.Range{}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := readMark(item)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.count(&m)
+	}
+	most, looked := q.lookAhead()
+	defer looked()
+	priority := ""
+	for item, err := range q.store.Scan(ctx, readyPrefix, store.Range{Limit: most}) {
+		if err != nil {
+			return nil, bad, err
+		}
+		if skip[item.Key] {
+			continue
+		}
+		m, err := readMark(item)
+		if err != nil {
+			skip[item.Key] = true
+			bad = errors.Join(bad, err)
+			continue
+		}
+		if skip[m.ID] || a.Lacks != nil && len(m.Needs) > 0 && len(a.Lacks(m.Needs)) > 0 {
+			continue
+		}
+		if p, _, _ := strings.Cut(strings.TrimPrefix(item.Key, readyPrefix), "/"); p != priority {
+			if r.choose(); r.full() { // of a higher priority
+				break
+			}
+			priority = p
+		}
+		r.waiting = append(r.waiting, m)
+	}
+	r.choose()
+	return r.picked, bad, nil
+}
+
+// How many waiting jobs a claim looks at: some, and now and then many, so that
+// somebody's job is found behind many of somebody else. That takes a tenth of the
+// time at most.
+const (
+	lookAtSome  = 128
+	lookAtMany  = 4096
+	lookAtEvery = 100 * time.Millisecond
+)
+
+// lookAhead returns that number, and what is called after the look.
+func (q *Stored) lookAhead() (most int, looked func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	begin := time.Now()
+	if begin.Before(q.look) {
+		return lookAtSome, func() {}
+	}
+	q.look = begin.Add(lookAtEvery)
+	return lookAtMany, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		now := time.Now()
+		q.look = now.Add(max(lookAtEvery, 9*now.Sub(begin)))
+	}
+}
+
+// A rota chooses among jobs of the same priority. Those go first whose principal
+// has the fewest running jobs, then whose session has, then the oldest. So one with
+// many slow jobs keeps another waiting for one place at most.
+type rota struct {
+	ask                      Ask
+	groups, people, sessions map[string]int // running, and picked
+	waiting                  []mark         // of one priority, the oldest first
+	picked                   []mark
+	bytes                    int
+	stop                     bool // the next job is too large to come with the others
+}
+
+func newRota(a Ask) *rota {
+	return &rota{ask: a, groups: map[string]int{}, people: map[string]int{}, sessions: map[string]int{}}
+}
+
+func (r *rota) count(m *mark) {
+	r.groups[m.Group]++
+	r.people[m.Who]++
+	r.sessions[m.Who+"\x00"+m.Session]++
+}
+
+func (r *rota) full() bool { return r.stop || len(r.picked) >= max(r.ask.Most, 1) }
+
+// choose picks from what waits, and forgets the rest.
+func (r *rota) choose() {
+	over := func(count, most int) bool { return most > 0 && count >= most }
+	for !r.full() {
+		best := -1
+		for i, m := range r.waiting {
+			if m.ID == "" || over(r.groups[m.Group], r.ask.Limits.PerGroup) || over(r.people[m.Who], r.ask.Limits.PerPrincipal) {
+				continue
+			}
+			if best < 0 || r.fewer(&m, &r.waiting[best]) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		m := r.waiting[best]
+		if r.bytes += m.Bytes; len(r.picked) > 0 && r.bytes > claimBytes {
+			r.stop = true
+			break
+		}
+		r.waiting[best].ID = "" // taken
+		r.count(&m)
+		r.picked = append(r.picked, m)
+	}
+	r.waiting = r.waiting[:0]
+}
+
+// fewer reports whether less runs of a's principal, or of its session.
+func (r *rota) fewer(a, b *mark) bool {
+	if x, y := r.people[a.Who], r.people[b.Who]; x != y {
+		return x < y
+	}
+	return r.sessions[a.Who+"\x00"+a.Session] < r.sessions[b.Who+"\x00"+b.Session]
 }
 
 // unreadable reports whether an error of [Stored.Get] is about the one job.
@@ -188,7 +328,7 @@ func (q *Stored) due(ctx context.Context, old Job, now time.Time) error {
 	j.Runs++
 	run := Job{
 		ID: fmt.Sprintf("%s.%d", j.ID, j.Runs), Call: j.Call, Surface: j.Surface, Folder: j.Folder, Group: j.Group,
-		Priority: j.Priority, Parent: j.ID, Retries: j.Retries, State: Queued, Added: now,
+		Priority: j.Priority, Parent: j.ID, Retries: j.Retries, Needs: j.Needs, State: Queued, Added: now,
 	}
 	j.Last, j.Why = run.ID, ""
 	text, err := value(&run)
@@ -292,10 +432,13 @@ const mostResult = store.MaxValue / 2
 
 // Finish ends an attempt.
 func (q *Stored) Finish(ctx context.Context, claimed Job, o Outcome) (Job, error) {
-	for range tries {
-		old, err := q.Get(ctx, claimed.ID)
-		if err != nil {
-			return Job{}, err
+	old := claimed // as it most often still is
+	for try := range tries {
+		if try > 0 || old.Version == 0 {
+			var err error
+			if old, err = q.Get(ctx, claimed.ID); err != nil {
+				return Job{}, err
+			}
 		}
 		if old.State != Running || old.Worker != claimed.Worker || !old.Started.Equal(claimed.Started) {
 			return old, fmt.Errorf("finish job %s: %w", claimed.ID, ErrLost)
@@ -312,7 +455,7 @@ func (q *Stored) Finish(ctx context.Context, claimed Job, o Outcome) (Job, error
 			j.Attempt++
 			j.Call.Answers, j.Orphaned = nil, time.Time{}
 		}
-		err = q.change(ctx, &old, &j, func(b *store.Batch) {
+		err := q.change(ctx, &old, &j, func(b *store.Batch) {
 			if o.Result == nil {
 				return
 			}

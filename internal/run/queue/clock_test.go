@@ -32,10 +32,11 @@ func TestRealign(t *testing.T) {
 	first := add(func(j *Job) { j.Schedule, j.At = "every 1h", clock.Add(time.Hour) }) // it has not run yet
 	retried := add(func(j *Job) { j.Priority = 100 })
 	for range 3 {
-		j, ok, err := q.Claim(ctx, "w", Limits{})
-		if !ok || err != nil {
-			t.Fatalf("Claim() = %v, %v", ok, err)
+		jobs, err := q.Claim(ctx, Ask{Worker: "w"})
+		if len(jobs) != 1 || err != nil {
+			t.Fatalf("Claim() = %v, %v", jobs, err)
 		}
+		j := jobs[0]
 		o := Outcome{State: Done}
 		if j.ID == retried.ID {
 			o = Outcome{State: Scheduled, At: clock.Add(time.Second), Next: true}
@@ -64,13 +65,14 @@ func TestRealign(t *testing.T) {
 	clock = right.Add(25 * time.Hour)
 	seen := map[string]bool{}
 	for {
-		j, ok, err := q.Claim(ctx, "w", Limits{})
+		jobs, err := q.Claim(ctx, Ask{Worker: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !ok {
+		if len(jobs) == 0 {
 			break
 		}
+		j := jobs[0]
 		seen[j.Parent+j.ID] = true
 	}
 	if len(seen) != 3 {

@@ -125,7 +125,7 @@ func killed(t *testing.T, kills int) {
 	t.Logf("%d kills, %d jobs: %v", kills, len(all), states)
 }
 
-func effectsOf(t *testing.T, dir string) map[string]int {
+func effectsOf(t testing.TB, dir string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "effects"))
 	if err != nil && !os.IsNotExist(err) {

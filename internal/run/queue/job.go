@@ -52,6 +52,7 @@ type Job struct {
 	Schedule string          `json:"schedule,omitempty"`
 	Parent   string          `json:"parent,omitempty"`
 	Retries  int             `json:"retries,omitempty"` // how often it is tried again where that is safe
+	Needs    []string        `json:"needs,omitempty"`   // of the worker that runs it: see [NeedProgram]
 
 	State   State     `json:"state"`
 	Attempt int       `json:"attempt"` // from 0; each has its own key
@@ -159,15 +160,67 @@ type Progress struct {
 
 // A Member is a worker that takes jobs.
 type Member struct {
-	ID      string    `json:"id"`
-	Process string    `json:"process"`
-	Until   time.Time `json:"until"` // it counts as dead then, unless it says that it is alive
+	ID       string    `json:"id"`
+	Process  string    `json:"process"`
+	Host     string    `json:"host,omitempty"`     // its machine
+	Platform string    `json:"platform,omitempty"` // linux, darwin or windows
+	Sandbox  string    `json:"sandbox,omitempty"`  // the strongest sandbox profile there
+	Most     int       `json:"most,omitempty"`     // jobs that it runs at once
+	Running  int       `json:"running"`            // jobs that it ran when it last said so
+	Has      []string  `json:"has,omitempty"`      // what jobs need and it has
+	Lacks    []string  `json:"lacks,omitempty"`    // what jobs need and it lacks; it takes none of them
+	Until    time.Time `json:"until"`              // it counts as dead then, unless it says that it is alive
+}
+
+// NeedProgram is the need of a program that must be installed.
+func NeedProgram(name string) string { return "program " + name }
+
+// NeedSandbox is the need of a sandbox profile, or a stronger one.
+func NeedSandbox(profile string) string { return "sandbox profile " + profile }
+
+// NeedPlatform is the need of one of several platforms.
+func NeedPlatform(names []string) string { return "platform " + strings.Join(names, " or ") }
+
+// Blocked says why none of the live workers can run a job that is queued, or "".
+func Blocked(j Job, live []Member) string {
+	if j.State != Queued || len(live) == 0 {
+		return ""
+	}
+	var why []string
+	for _, m := range live {
+		var lacks []string
+		for _, need := range j.Needs {
+			if slices.Contains(m.Lacks, need) {
+				lacks = append(lacks, need)
+			}
+		}
+		if len(lacks) == 0 {
+			return ""
+		}
+		name := m.ID
+		if m.Host != "" {
+			name += " on " + m.Host
+		}
+		why = append(why, name+" has no "+strings.Join(lacks, " and no "))
+	}
+	return "no live worker can run it: " + short(strings.Join(why, "; "), 500)
 }
 
 // Limits bound how many jobs run at once, over all workers. Zero is no limit.
 type Limits struct {
 	PerGroup     int // of one extension
 	PerPrincipal int
+}
+
+// An Ask is what a worker wants to be given.
+type Ask struct {
+	Worker string
+	Limits Limits
+	Most   int // jobs at once; less than 1 is one
+
+	// Lacks, when not nil, returns what of a job's needs the worker lacks. It is not
+	// given such a job.
+	Lacks func(needs []string) []string
 }
 
 // An Outcome is what came of an attempt. State is the next state of the job:
@@ -214,10 +267,9 @@ type Queue interface {
 	Join(ctx context.Context, m Member, lease time.Duration) error
 	Leave(ctx context.Context, worker string) error
 	Members(ctx context.Context) ([]Member, error)
-	// Claim gives a worker the next job that may run: of those that wait the one
-	// with the highest priority, the oldest of them first. It is false if there is
-	// none.
-	Claim(ctx context.Context, worker string, limits Limits) (Job, bool, error)
+	// Claim returns the next jobs for a worker: those that may run, by priority and
+	// then by age.
+	Claim(ctx context.Context, a Ask) ([]Job, error)
 	// NextDue returns when the next scheduled job is due, and false without any.
 	NextDue(ctx context.Context) (time.Time, bool, error)
 	// Report keeps how far a job has come.

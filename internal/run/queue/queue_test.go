@@ -54,14 +54,14 @@ func TestClaimPastUnreadable(t *testing.T) {
 	if err := q.Join(ctx, queue.Member{ID: "w"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	j, ok, err := q.Claim(ctx, "w", queue.Limits{})
+	j, ok, err := queuetest.Claim(ctx, q, "w", queue.Limits{})
 	for deadline := time.Now().Add(time.Minute); !ok && time.Now().Before(deadline); {
-		j, ok, err = q.Claim(ctx, "w", queue.Limits{})
+		j, ok, err = queuetest.Claim(ctx, q, "w", queue.Limits{})
 	}
 	if !ok || j.ID != later.ID {
 		t.Fatalf("Claim() = %q, %v, %v, want %s", j.ID, ok, err, later.ID)
 	}
-	_, ok, err = q.Claim(ctx, "w", queue.Limits{})
+	_, ok, err = queuetest.Claim(ctx, q, "w", queue.Limits{})
 	if ok || err == nil {
 		t.Fatalf("Claim() = %v, %v, want what cannot be read", ok, err)
 	}
@@ -85,7 +85,7 @@ func TestPendingBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok, err := q.Claim(ctx, "w", queue.Limits{}); !ok || err != nil {
+	if _, ok, err := queuetest.Claim(ctx, q, "w", queue.Limits{}); !ok || err != nil {
 		t.Fatalf("Claim() = %v, %v", ok, err)
 	}
 	_, err := q.Add(ctx, queuetest.Job("ann", "", 0))
@@ -118,7 +118,7 @@ func TestScheduleKeepsRuns(t *testing.T) {
 		}
 		for i := range 130 {
 			time.Sleep(time.Second)
-			run, ok, err := q.Claim(t.Context(), "w", queue.Limits{})
+			run, ok, err := queuetest.Claim(t.Context(), q, "w", queue.Limits{})
 			if !ok || err != nil {
 				t.Fatalf("Claim() of run %d = %v, %v", i+1, ok, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ken/capability"
@@ -36,7 +37,22 @@ type Stored struct {
 	keep  func() time.Duration
 	most  func() int
 	now   func() time.Time
+
+	mu    sync.Mutex
+	rooms map[string]room // what principals had waiting a moment ago
+	look  time.Time       // when a claim looks at many waiting jobs again
 }
+
+// A room is how many jobs of a principal have not ended and how large their
+// arguments are: counted at a time, with what was added here since.
+type room struct {
+	count, bytes int
+	at           time.Time
+}
+
+// countAgain is how long such a count is used. It is used only while a principal
+// has less than half of what it may have: nearer to the limit every job is counted.
+const countAgain = time.Second
 
 var _ Queue = (*Stored)(nil)
 
@@ -55,7 +71,7 @@ func NewStored(s *store.Store, cfg StoredConfig) *Stored {
 	if cfg.Most == nil {
 		cfg.Most = func() int { return 1000 }
 	}
-	return &Stored{store: s, keep: cfg.Keep, most: cfg.Most, now: time.Now}
+	return &Stored{store: s, keep: cfg.Keep, most: cfg.Most, now: time.Now, rooms: map[string]room{}}
 }
 
 // mostBytes is how large the arguments of the jobs of one principal that have not
@@ -83,11 +99,13 @@ type storedJob struct {
 
 // A mark is what limits need to know of a job without reading it.
 type mark struct {
-	ID     string `json:"id"`
-	Group  string `json:"group,omitempty"`
-	Who    string `json:"who"`
-	Worker string `json:"worker,omitempty"`
-	Bytes  int    `json:"bytes,omitempty"` // of the arguments
+	ID      string   `json:"id"`
+	Group   string   `json:"group,omitempty"`
+	Who     string   `json:"who"`
+	Session string   `json:"session,omitempty"`
+	Needs   []string `json:"needs,omitempty"`
+	Worker  string   `json:"worker,omitempty"`
+	Bytes   int      `json:"bytes,omitempty"` // of the arguments
 }
 
 func jobKey(id string) string { return store.Key("job", id) }
@@ -138,7 +156,7 @@ func (q *Stored) put(b *store.Batch, j *Job, value []byte) {
 
 // enter adds the key under which a job is found in its state.
 func (q *Stored) enter(b *store.Batch, j *Job) {
-	about := mark{ID: j.ID, Group: j.Group, Who: j.Who(), Worker: j.Worker, Bytes: len(j.Call.Arguments)}
+	about := mark{ID: j.ID, Group: j.Group, Who: j.Who(), Session: j.Call.Session, Needs: j.Needs, Worker: j.Worker, Bytes: len(j.Call.Arguments)}
 	switch j.State {
 	case Queued:
 		b.Put(readyKey(j), encode(about))
@@ -155,31 +173,24 @@ func (q *Stored) enter(b *store.Batch, j *Job) {
 func (q *Stored) leave(b *store.Batch, j *Job) {
 	switch j.State {
 	case Queued:
-		b.Delete(readyKey(j))
+		b.Remove(readyKey(j))
 	case Scheduled:
-		b.Delete(dueKey(j))
+		b.Remove(dueKey(j))
 	case Running:
-		b.Delete(store.Key("jobs", "running", j.ID))
-		b.Delete(store.Key("jobs", "cancel", j.ID))
-		b.Delete(store.Key("jobs", "progress", j.ID))
+		b.Remove(store.Key("jobs", "running", j.ID))
+		b.Remove(store.Key("jobs", "cancel", j.ID))
+		b.Remove(store.Key("jobs", "progress", j.ID))
 	case Waiting:
-		b.Delete(store.Key("jobs", "waiting", j.ID))
+		b.Remove(store.Key("jobs", "waiting", j.ID))
 	}
 }
 
 // change writes a job that was read as old. It fails with a [store.Conflict] if
 // the job has changed since.
 func (q *Stored) change(ctx context.Context, old, j *Job, more ...func(*store.Batch)) error {
-	text, err := value(j)
-	if err != nil {
-		return err
-	}
 	var b store.Batch
-	b.At(jobKey(j.ID), old.Version)
-	q.put(&b, j, text)
-	if old.State != j.State || old.State == Scheduled && !old.At.Equal(j.At) {
-		q.leave(&b, old)
-		q.enter(&b, j)
+	if err := q.write(&b, old, j); err != nil {
+		return err
 	}
 	for _, f := range more {
 		f(&b)
@@ -189,6 +200,21 @@ func (q *Stored) change(ctx context.Context, old, j *Job, more ...func(*store.Ba
 		return err
 	}
 	j.Version = version
+	return nil
+}
+
+// write adds to a batch that a job which was read as old is now j.
+func (q *Stored) write(b *store.Batch, old, j *Job) error {
+	text, err := value(j)
+	if err != nil {
+		return err
+	}
+	b.At(jobKey(j.ID), old.Version)
+	q.put(b, j, text)
+	if old.State != j.State || old.State == Scheduled && !old.At.Equal(j.At) {
+		q.leave(b, old)
+		q.enter(b, j)
+	}
 	return nil
 }
 
@@ -238,8 +264,11 @@ func (q *Stored) Add(ctx context.Context, j Job) (Job, error) {
 // model adds as many as it likes, and each is stored until it ends. Jobs that are
 // added at the same moment may all pass.
 func (q *Stored) checkRoom(ctx context.Context, j *Job) error {
-	most, who := q.most(), j.Who()
-	count, bytes := 0, len(j.Call.Arguments)
+	most, who, size := q.most(), j.Who(), len(j.Call.Arguments)
+	if q.hasRoom(who, size, most) {
+		return nil
+	}
+	count, bytes := 0, size
 	for _, prefix := range []string{nextPrefix, runningPrefix, waitingPrefix} {
 		for item, err := range q.store.Scan(ctx, prefix, store.Range{}) {
 			if err != nil {
@@ -256,6 +285,12 @@ func (q *Stored) checkRoom(ctx context.Context, j *Job) error {
 		}
 	}
 	if count < most && bytes <= mostBytes {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if len(q.rooms) >= 1000 {
+			clear(q.rooms)
+		}
+		q.rooms[who] = room{count: count + 1, bytes: bytes, at: time.Now()}
 		return nil
 	}
 	why := fmt.Errorf("%d jobs of %s are unfinished", count, j.Call.Principal.ID)
@@ -266,6 +301,21 @@ func (q *Stored) checkRoom(ctx context.Context, j *Job) error {
 		Kind: capability.Denied, Op: "add job for", Target: string(j.Call.Target), Rule: "jobs.pending", Err: why,
 		Fix: "start ken worker, or cancel some with ken jobs cancel",
 	}
+}
+
+// hasRoom reports that a principal has far less than it may have, by a count of a
+// moment ago.
+func (q *Stored) hasRoom(who string, size, most int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r, ok := q.rooms[who]
+	r.count++
+	r.bytes += size
+	if !ok || time.Since(r.at) > countAgain || r.count > most/2 || r.bytes > mostBytes/2 {
+		return false
+	}
+	q.rooms[who] = r
+	return true
 }
 
 func readMark(item store.Item) (m mark, err error) {

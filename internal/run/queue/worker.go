@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -51,10 +52,15 @@ type WorkerConfig struct {
 	// worker died longer ago is unknown [24 h].
 	Remember func() time.Duration
 
+	// About returns what the worker says of itself, without what it runs. Has reports
+	// whether it has what a job needs; nil: everything.
+	About func() Member
+	Has   func(need string) bool
+
 	Process string                    // this one, among all that ever were
 	Dead    func(process string) bool // reports that a process is gone for certain
 
-	Lease time.Duration // silence after which other workers take over [30 s]
+	Lease time.Duration // silence after which other workers take over [6 s]
 	Drain time.Duration // that running jobs have to end once the worker is stopped [30 s]
 
 	Once bool // Run ends when no job is left to run now
@@ -74,13 +80,18 @@ type Worker struct {
 	done    sync.WaitGroup
 	ended   chan struct{} // holds one: a job has ended
 
-	refused string // why the last job could not be taken, which is said once; of loop alone
+	needs   needs
+	said    atomic.Int64 // when it last said that it is alive, in nanoseconds since 1970
+	refused string       // why the last job could not be taken, which is said once; of loop alone
 }
 
 // NewWorker makes a worker.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Queue == nil || cfg.Maker == nil {
 		return nil, errors.New("make worker: Queue and Maker are required")
+	}
+	if cfg.About == nil {
+		cfg.About = func() Member { return Member{} }
 	}
 	if cfg.Concurrent == nil {
 		cfg.Concurrent = func() int { return 8 }
@@ -92,7 +103,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		cfg.Remember = func() time.Duration { return 24 * time.Hour }
 	}
 	if cfg.Lease <= 0 {
-		cfg.Lease = 30 * time.Second
+		cfg.Lease = 6 * time.Second
 	}
 	if cfg.Drain <= 0 {
 		cfg.Drain = 30 * time.Second
@@ -100,7 +111,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Worker{cfg: cfg, id: strings.ToLower(rand.Text()[:10]), running: map[string]context.CancelCauseFunc{}, ended: make(chan struct{}, 1)}, nil
+	return &Worker{cfg: cfg, needs: needs{has: cfg.Has}, id: strings.ToLower(rand.Text()[:10]), running: map[string]context.CancelCauseFunc{}, ended: make(chan struct{}, 1)}, nil
 }
 
 // ID names the worker.
@@ -112,7 +123,7 @@ var errStopping = errors.New("the worker is stopping")
 // answerEvery for answers to approval requests that jobs wait for. claimAgain is
 // how long it waits after no job could be taken.
 const (
-	lookEvery   = 5 * time.Second
+	lookEvery   = 2 * time.Second
 	answerEvery = 500 * time.Millisecond
 	claimAgain  = time.Second
 )
@@ -121,8 +132,7 @@ const (
 // run; after Drain it stops them. ready is called once the worker takes jobs; nil
 // is nobody.
 func (w *Worker) Run(ctx context.Context, ready func()) error {
-	me := Member{ID: w.id, Process: w.cfg.Process}
-	if err := w.cfg.Queue.Join(ctx, me, w.cfg.Lease); err != nil {
+	if err := w.join(ctx); err != nil {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -134,7 +144,7 @@ func (w *Worker) Run(ctx context.Context, ready func()) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
-	beside.Go(func() { w.keepLease(watching, me) })
+	beside.Go(func() { w.keepLease(watching) })
 	wake := make(chan struct{}, 1)
 	beside.Go(func() { w.listen(signals, wake) })
 	calls, abort := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -164,7 +174,22 @@ func (w *Worker) await(most time.Duration) bool {
 	}
 }
 
-func (w *Worker) keepLease(ctx context.Context, me Member) {
+// join says that the worker is alive.
+func (w *Worker) join(ctx context.Context) error {
+	me := w.cfg.About()
+	me.ID, me.Process, me.Most = w.id, w.cfg.Process, w.cfg.Concurrent()
+	w.mu.Lock()
+	me.Running = len(w.running)
+	w.mu.Unlock()
+	me.Has, me.Lacks = w.needs.known()
+	err := w.cfg.Queue.Join(ctx, me, w.cfg.Lease)
+	if err == nil {
+		w.said.Store(time.Now().UnixNano())
+	}
+	return err
+}
+
+func (w *Worker) keepLease(ctx context.Context) {
 	tick := time.NewTicker(w.cfg.Lease / 3)
 	defer tick.Stop()
 	for {
@@ -172,7 +197,7 @@ func (w *Worker) keepLease(ctx context.Context, me Member) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := w.cfg.Queue.Join(ctx, me, w.cfg.Lease); err != nil && ctx.Err() == nil {
+			if err := w.join(ctx); err != nil && ctx.Err() == nil {
 				w.cfg.Log.Warn("the worker could not say that it is alive; others may take over its jobs", "error", err)
 			}
 		}
@@ -247,12 +272,12 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 func (w *Worker) fill(ctx, calls context.Context) (next time.Time, idle bool, err error) {
 	for ctx.Err() == nil {
 		w.mu.Lock()
-		room := len(w.running) < w.cfg.Concurrent()
+		room := w.cfg.Concurrent() - len(w.running)
 		w.mu.Unlock()
-		if !room {
+		if room <= 0 {
 			return time.Time{}, false, nil // one that ends asks again
 		}
-		j, ok, err := w.cfg.Queue.Claim(ctx, w.id, w.cfg.Limits())
+		jobs, err := w.cfg.Queue.Claim(ctx, Ask{Worker: w.id, Limits: w.cfg.Limits(), Most: room, Lacks: w.needs.lacks})
 		if err != nil {
 			if text := err.Error(); ctx.Err() == nil && text != w.refused {
 				w.refused = text
@@ -261,10 +286,12 @@ func (w *Worker) fill(ctx, calls context.Context) (next time.Time, idle bool, er
 			return time.Now().Add(claimAgain), w.idle(), err
 		}
 		w.refused = ""
-		if !ok {
+		if len(jobs) == 0 {
 			break
 		}
-		w.start(calls, j)
+		for _, j := range jobs {
+			w.start(calls, j)
+		}
 	}
 	idle = w.idle()
 	next, ok, err := w.cfg.Queue.NextDue(ctx)
@@ -281,7 +308,14 @@ func (w *Worker) idle() bool {
 	return len(w.running) == 0
 }
 
+// recover takes over the jobs of workers that died. A worker that could not say for
+// a while that it is alive says so first: else it would take its own.
 func (w *Worker) recover(ctx context.Context) {
+	if time.Since(time.Unix(0, w.said.Load())) > w.cfg.Lease/2 {
+		if err := w.join(ctx); err != nil {
+			return // keepLease tells
+		}
+	}
 	jobs, err := w.cfg.Queue.Recover(ctx, w.cfg.Dead)
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("jobs of workers that died cannot be taken over", "error", err)
@@ -445,7 +479,7 @@ func (w *Worker) judge(ctx context.Context, j Job, res capability.Result, err er
 	switch {
 	case known && !fate.Ended && stopped:
 		return unknownOutcome(fate.Effect, "it was stopped while it ran ("+cause.Error()+")")
-	case known && fate.Runs && !j.Orphaned.IsZero(): // its worker may be alive after all
+	case !j.Orphaned.IsZero() && (known && fate.Runs || errors.Is(err, runner.ErrStillRunning)): // its worker may be alive after all, or was a moment ago
 		return Outcome{State: Scheduled, At: time.Now().Add(lookEvery), Why: err.Error()}
 	case known && !fate.Ended:
 		return unknownOutcome(fate.Effect, "it ended with: "+err.Error())

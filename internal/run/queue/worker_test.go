@@ -75,7 +75,7 @@ func (m maker) Pending(ctx context.Context, j queue.Job) (bool, error) {
 
 // capabilities: look changes nothing, write does, repeat does no harm twice,
 // destroy needs an approval, and what is denied is denied.
-func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Bool) maker {
+func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Bool, change ...func(*runner.Config)) maker {
 	t.Helper()
 	key, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
@@ -100,7 +100,7 @@ func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := runner.New(runner.Config{
+	cfg := runner.Config{
 		Resolve: func(_ context.Context, call capability.Call) (runner.Resolved, error) {
 			name := strings.TrimPrefix(string(call.Target), "tool:")
 			c := &capability.Capability{
@@ -124,7 +124,11 @@ func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Boo
 		Executors: runner.Executors{"tool:*": do}, Log: log, Rules: func() *policy.Rules { return rules }, Desk: desk, Effects: s,
 		Process: procid.Self(), Dead: procid.Dead,
 		Limits: runner.Limits{Lease: 300 * time.Millisecond, Grace: 200 * time.Millisecond}.Always,
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	r, err := runner.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +387,7 @@ func TestWorkerForgotten(t *testing.T) {
 		return text("ran")
 	}, nil)}
 	j := s.add(t, "write", nil)
-	if _, ok, err := s.Claim(t.Context(), "dead", queue.Limits{}); !ok || err != nil {
+	if _, ok, err := queuetest.Claim(t.Context(), s, "dead", queue.Limits{}); !ok || err != nil {
 		t.Fatal(err)
 	}
 	s.work(t, func(c *queue.WorkerConfig) { c.Remember = func() time.Duration { return time.Nanosecond } })

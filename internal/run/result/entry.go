@@ -114,6 +114,16 @@ func (s *Store) open(scope Scope, handle string) (*stored, error) {
 	if s.expired(handle, time.Now()) {
 		return nil, missing(s.cfg.Keep)
 	}
+	if s.cfg.Shared != nil && scope.Principal != "" {
+		if err := s.fetch(scope, handle); err != nil {
+			return nil, err
+		}
+	}
+	return s.openHere(scope, handle)
+}
+
+// openHere is open for what the folder has.
+func (s *Store) openHere(scope Scope, handle string) (*stored, error) {
 	dir, err := s.folder(scope, false)
 	if err != nil {
 		return nil, err
@@ -155,6 +165,23 @@ type Filter struct {
 
 // List returns the results of a scope, newest first, at most PerSession of them.
 func (s *Store) List(scope Scope, filter Filter) ([]Entry, error) {
+	if s.cfg.Shared == nil {
+		return s.listHere(scope, filter)
+	}
+	all, err := s.others(scope)
+	var out []Entry
+	for _, e := range all[:min(len(all), s.cfg.PerSession)] {
+		if filter.Extension != "" && e.Extension != filter.Extension || filter.Succeeded && e.Failed {
+			continue
+		}
+		if out = append(out, e); len(out) == filter.Limit {
+			break
+		}
+	}
+	return out, err
+}
+
+func (s *Store) listHere(scope Scope, filter Filter) ([]Entry, error) {
 	dir, err := s.folder(scope, false)
 	if capability.KindOf(err) == capability.NotFound {
 		return nil, nil
@@ -192,6 +219,9 @@ func (s *Store) Remove(scope Scope, handle string) error {
 	if _, ok := madeAt(handle); !ok {
 		return missing(s.cfg.Keep)
 	}
+	if err := s.unshare(scope, 0, handle); err != nil {
+		return err
+	}
 	dir, err := s.folder(scope, false)
 	if err != nil {
 		return err
@@ -210,6 +240,9 @@ func (s *Store) Remove(scope Scope, handle string) error {
 func (s *Store) RemoveSession(scope Scope) error {
 	if scope.Principal == "" {
 		return refuse(capability.Denied, "remove results", errors.New("missing principal"), "name a principal")
+	}
+	if err := s.unshare(scope, 0, ""); err != nil {
+		return err
 	}
 	if err := s.root.RemoveAll(scope.folder()); err != nil {
 		return refuse(capability.Unavailable, "remove results", err, "make "+s.cfg.Dir+" writable")

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/objectstore"
+	"ken/internal/store"
 )
 
 // Config says where results are kept and for how long. Only Dir is required.
@@ -40,6 +42,15 @@ type Config struct {
 	// by [Store.Sweep], which a Store also runs by itself now and then, so
 	// that each process can exceed it by about a sixteenth. Zero: 2 GiB.
 	MaxTotal int64
+
+	// Shared is the store by which several replicas share results; then Dir holds
+	// copies. PerSession applies there too, and MaxTotal does not. Nil: the folder is
+	// all there is.
+	Shared func() (*store.Store, error)
+
+	// Objects has the texts of shared results that are longer than 32 KiB. Nil: Shared
+	// has them. It needs Shared, which has the descriptions.
+	Objects *objectstore.Bucket
 }
 
 const (
@@ -85,6 +96,7 @@ type Store struct {
 	sweeping sync.Mutex
 	written  atomic.Int64 // bytes since the last sweep
 	made     atomic.Int64 // results since the last sweep
+	objects  time.Time    // when objects were last swept; sweeping is held for it
 }
 
 // Open makes the folder when it is missing and opens it.

@@ -70,7 +70,7 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	}
 	s.written.Add(-written)
 	s.made.Add(-made)
-	return out, nil
+	return out, s.sweepObjects(ctx)
 }
 
 func (s *Store) folders() ([]string, error) {

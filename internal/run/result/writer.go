@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/store"
 )
 
 // A Writer takes one result as it comes. It holds about 100 KB whatever is
@@ -34,6 +35,7 @@ type Writer struct {
 	tail  []byte  // the end of what came after it
 	fault error   // why the head ended early
 	done  bool
+	with  *With // nil: the copy that replicas share is written at once
 }
 
 // Create begins a result.
@@ -178,8 +180,16 @@ func (w *Writer) Commit(failed bool, meta map[string]string) (Entry, error) {
 		w.discard()
 		return Entry{}, refuse(capability.Unavailable, "keep result", err, "make room in "+w.store.cfg.Dir+" and see that it is writable")
 	}
+	if w.store.cfg.Shared != nil {
+		if err := w.store.share(w.scope, e.Handle, w.with); err != nil {
+			w.dir.Remove(e.Handle)
+			w.discard()
+			return Entry{}, refuse(capability.Unavailable, "keep result", err, "results are kept in the store that replicas share; see that it can be written")
+		}
+	}
 	if w.store.made.Load()%pruneEach == 0 {
 		w.store.prune(w.dir)
+		_ = w.store.unshare(w.scope, w.store.cfg.PerSession, "") // what is left expires
 	}
 	w.done = true
 	w.dir.Close()
@@ -375,6 +385,25 @@ func (s *Store) Keep(scope Scope, about About, text []byte, failed bool, meta ma
 	if err != nil {
 		return Entry{}, err
 	}
+	w.Write(text) // never fails
+	return w.Commit(failed, meta)
+}
+
+// A With is a batch for a store in which the caller writes something else as well.
+type With struct {
+	Store *store.Store
+	Batch store.Batch
+}
+
+// KeepWith is like Keep. If the copy that replicas share belongs in the same store and
+// is small, it is added to the caller's batch, and other replicas can read the result
+// once the batch was applied.
+func (s *Store) KeepWith(with *With, scope Scope, about About, text []byte, failed bool, meta map[string]string) (Entry, error) {
+	w, err := s.Create(scope, about)
+	if err != nil {
+		return Entry{}, err
+	}
+	w.with = with
 	w.Write(text) // never fails
 	return w.Commit(failed, meta)
 }

@@ -15,6 +15,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
+	"ken/internal/store"
 )
 
 // checked is an executor with a check.
@@ -45,6 +46,12 @@ func (a *asking) Ask(context.Context, approval.Question) (approval.Ticket, error
 func (a *asking) Consume(context.Context, string) (approval.Grant, error) {
 	return approval.Grant{}, nil
 }
+
+func (a *asking) Known(*policy.Request) ([]policy.Grant, bool) { return nil, false }
+
+func (a *asking) Spend(string) (*approval.Spending, bool) { return nil, false }
+
+func (a *asking) Shares(*store.Store) bool { return false }
 
 func stale() error {
 	return &capability.Error{Kind: capability.Conflict, Op: "write", Target: "a.txt", Rule: "files.stale", Err: errors.New("the file changed since it was read"), Fix: "read it again"}

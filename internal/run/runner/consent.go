@@ -18,12 +18,16 @@ import (
 // ends. It never waits: the caller makes the call again.
 func (r *Runner) consent(ctx context.Context, inv *invocation) *outcome {
 	// What has happened already needs no approval, and the grant that
-	// it had may be used up.
+	// it had may be used up. Where effects and grants are in one store, the batch that
+	// asks, and the one that claims the effect, find that out by themselves.
 	if err := inv.identify(ctx); err != nil {
 		return over(capability.Result{}, err)
 	}
-	if earlier, err := r.effects.recall(ctx, inv.effect); err != nil || earlier != nil {
-		return over(earlier.outcome(err))
+	joint := r.joint && inv.effect != nil && !inv.alone
+	if !joint {
+		if earlier, err := r.effects.recall(ctx, inv.effect); err != nil || earlier != nil {
+			return over(earlier.outcome(err))
+		}
 	}
 	if r.cfg.Desk == nil {
 		return over(inv.cannotAsk())
@@ -37,7 +41,7 @@ func (r *Runner) consent(ctx context.Context, inv *invocation) *outcome {
 	// A question may be answered while it is put, and a grant used up by
 	// another call; each is worth a second look and no more.
 	for try := range 3 {
-		if err := r.grant(ctx, inv); err == nil {
+		if err := r.grant(ctx, inv, joint, try == 0); err == nil {
 			return nil
 		} else if !errors.Is(err, errNoGrant) {
 			return over(capability.Result{}, err)
@@ -50,7 +54,18 @@ func (r *Runner) consent(ctx context.Context, inv *invocation) *outcome {
 				return end
 			}
 		}
-		ticket, err := r.cfg.Desk.Ask(ctx, inv.question())
+		q := inv.question(ctx)
+		if joint {
+			q.Unless = inv.effect.key
+		}
+		ticket, err := r.cfg.Desk.Ask(ctx, q)
+		if errors.Is(err, approval.ErrHappened) {
+			if earlier, err := r.effects.recall(ctx, inv.effect); err != nil || earlier != nil {
+				return over(earlier.outcome(err))
+			}
+			joint = false // it may run again
+			continue
+		}
 		if err != nil {
 			return over(capability.Result{}, deskError("ask", inv.call.Target, err))
 		}
@@ -127,16 +142,28 @@ func (c *consented) take(digest, state string, now time.Time) bool {
 	return ok && now.Before(until)
 }
 
+// errGrantGone says that the grant of a call was used or revoked before the call
+// could claim its effect with it.
+var errGrantGone = errors.New("the grant is gone")
+
 // errNoGrant is returned by grant if no usable grant covers the call.
 var errNoGrant = errors.New("matching grant not found")
 
-// grant looks for a consent that covers the call, and uses it.
-func (r *Runner) grant(ctx context.Context, inv *invocation) error {
+// grant looks for a consent that covers the call, and uses it. The first time it takes
+// what the desk knows already. A grant for one call is used together with the claim of
+// its effect, where that is joint.
+func (r *Runner) grant(ctx context.Context, inv *invocation, joint, first bool) (err error) {
 	p := &inv.plan
 	p.request.Exact = approval.Exact(inv.call)
-	grants, err := r.cfg.Desk.Grants(ctx, &p.request)
-	if err != nil {
-		return deskError("read grants", inv.call.Target, err)
+	var grants []policy.Grant
+	known := false
+	if first {
+		grants, known = r.cfg.Desk.Known(&p.request)
+	}
+	if !known {
+		if grants, err = r.cfg.Desk.Grants(ctx, &p.request); err != nil {
+			return deskError("read grants", inv.call.Target, err)
+		}
 	}
 	asked := p.decision
 	p.request.Grants = grants
@@ -146,6 +173,13 @@ func (r *Runner) grant(ctx context.Context, inv *invocation) error {
 	}
 	if p.decision.Grant == "" {
 		return nil
+	}
+	if joint {
+		if spend, ok := r.cfg.Desk.Spend(p.decision.Grant); ok {
+			inv.effect.spend = spend
+			inv.notes.add("grant", p.decision.Grant)
+			return nil
+		}
 	}
 	_, err = r.cfg.Desk.Consume(ctx, p.decision.Grant)
 	switch {
@@ -159,9 +193,10 @@ func (r *Runner) grant(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-func (inv *invocation) question() approval.Question {
+func (inv *invocation) question(ctx context.Context) approval.Question {
 	q := approval.About(inv.call, inv.plan.request.Surface, inv.plan.decision)
 	q.Argv, q.Command, q.Files, q.Unknown = inv.plan.facts.Argv, inv.plan.facts.Line, inv.plan.request.Files, inv.plan.facts.Unknown
+	q.Shown = inv.shown(ctx)
 	q.AnyProgram = inv.plan.request.Capability.AnyProgram
 	q.Prefix = policy.CommonPrefix(&inv.plan.request.Facts, inv.plan.request.Files)
 	// A repeated call may name the ticket, so that a denial is

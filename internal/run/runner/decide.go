@@ -34,7 +34,7 @@ func (r *Runner) plan(ctx context.Context, call capability.Call, t target, notes
 		}
 	}
 	p.facts = facts
-	if call.Code = executor.BoundTo(facts.Files, facts.Arguments.Unseen); call.Code != "" {
+	if call.Code = executor.InState(executor.BoundTo(facts.Files, facts.Arguments.Unseen), facts.State); call.Code != "" {
 		if digest, err = call.Digest(); err != nil {
 			return call, p, invalidCall(call, err)
 		}

@@ -15,8 +15,14 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/govern/approval"
+	"ken/internal/run/result"
 	"ken/internal/store"
 )
+
+// ErrStillRunning says that a call was not made, because the process that makes it
+// under the same key is alive, or was a moment ago.
+var ErrStillRunning = errors.New("the same call is still running")
 
 // An effect is what is kept of a call with a key: that it runs and where, or
 // how it ended.
@@ -96,10 +102,12 @@ type claim struct {
 	effect
 	key      string
 	session  string
-	remember time.Duration // how long the end is kept
-	mayRerun bool          // although it is unknown whether it had its effect
-	notes    *notes        // of the call
+	remember time.Duration      // how long the end is kept
+	mayRerun bool               // although it is unknown whether it had its effect
+	notes    *notes             // of the call
+	spend    *approval.Spending // of the grant that the call is made with; nil: none, or used already
 
+	with     result.With   // what is written together with the end
 	version  int64         // of what is stored; 0: nothing of this call
 	done     chan struct{} // closed when this call has ended
 	repeated bool          // the result is an earlier one
@@ -223,10 +231,22 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 		// Longer than a result is kept: an unknown outcome must not be
 		// forgotten before it was asked for.
 		b.PutFor(c.key, value, 7*c.remember)
+		if c.spend != nil {
+			if err := c.spend.Add(&b); err != nil {
+				return nil, c.fail(err)
+			}
+		}
 		version, err := e.store.Apply(ctx, &b)
 		if err == nil {
 			c.version = version
+			if c.spend != nil {
+				c.spend.Done(version)
+			}
 			return nil, nil
+		}
+		if conflict, ok := errors.AsType[*store.Conflict](err); ok && c.spend != nil && c.spend.Failed(conflict) {
+			c.spend = nil
+			return nil, errGrantGone
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return nil, c.fail(err)
@@ -274,7 +294,7 @@ func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *eff
 		if alive {
 			return nil, false, &capability.Error{
 				Kind: capability.Unavailable, Op: "call", Target: string(c.Target),
-				Err: errors.New("the same call is still running"), Fix: "when it has ended, make the call again to get its result",
+				Err: ErrStillRunning, Fix: "when it has ended, make the call again to get its result",
 			}
 		}
 	}
@@ -306,7 +326,7 @@ func (e *effects) release(ctx context.Context, c *claim) {
 	if c == nil || c.version == 0 {
 		return
 	}
-	var b store.Batch
+	b := c.with.Batch
 	b.At(c.key, c.version)
 	b.Delete(c.key)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.within)
@@ -318,8 +338,9 @@ func (e *effects) release(ctx context.Context, c *claim) {
 	e.end(c)
 }
 
-// settle keeps how a call ended. Only the same call waits for it, made
-// again, and [Runner.Close]: if the process dies first, or it does not work,
+// settle keeps how a call ended, with its output if that is kept in the same store.
+// Only the same call waits for it, made again, [Runner.Close], and a call with
+// output: if the process dies first, or it does not work,
 // the effect is unknown and is not repeated either.
 func (e *effects) settle(ctx context.Context, c *claim, res capability.Result, err error) {
 	if c == nil || c.version == 0 {
@@ -351,7 +372,8 @@ func (e *effects) settle(ctx context.Context, c *claim, res capability.Result, e
 		}
 		value, _ = json.Marshal(ended)
 	}
-	var b store.Batch
+	b := c.with.Batch
+	output := !b.Empty()
 	b.At(c.key, c.version)
 	keep := c.remember
 	if ended.State == effectUnknown {
@@ -359,13 +381,21 @@ func (e *effects) settle(ctx context.Context, c *claim, res capability.Result, e
 	}
 	b.PutFor(c.key, value, keep)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.within)
+	kept := make(chan error, 1)
 	e.settling.Go(func() {
 		defer cancel()
-		if err := e.persist(late, c, &b, value); err != nil {
+		err := e.persist(late, c, &b, value)
+		if err != nil {
 			e.unsettled.Add(1)
 		}
 		e.end(c)
+		kept <- err
 	})
+	if output { // other replicas can read it when the caller has its handle
+		if err := <-kept; err != nil {
+			c.notes.add("unkept", "other replicas cannot read the output: "+err.Error())
+		}
+	}
 }
 
 // persist applies what a claim became, and tries again while the store cannot

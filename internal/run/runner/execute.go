@@ -106,20 +106,17 @@ func (r *Runner) run(ctx context.Context, inv *invocation) (capability.Result, e
 	if call.Live != nil {
 		call.Live = live.as()
 	}
-	done, gone := make(chan outcome, 1), make(chan struct{})
-	go func() {
-		defer close(gone)
-		var o outcome
+	work := func() (o outcome) {
 		o.res, o.err = guard("execute", func(s string) { o.panic = s }, func() (capability.Result, error) {
 			return inv.target.executor.Invoke(inner, call)
 		})
-		done <- o
-	}()
+		return o
+	}
 	var o outcome
-	select {
-	case o = <-done:
-	case <-inner.Done():
-		o = r.last(inner, inv, done, gone)
+	if p, ok := inv.target.executor.(interface{ Punctual() bool }); ok && p.Punctual() {
+		o = work()
+	} else {
+		o = r.beside(inner, inv, work)
 	}
 	live.close()
 	if o.panic != "" {
@@ -135,6 +132,22 @@ func (r *Runner) run(ctx context.Context, inv *invocation) (capability.Result, e
 		o.res.Parts = append(o.res.Parts, capability.Part{Text: text})
 	}
 	return o.res, ended(inner, inv.call.Target, limit, knobOf(limit, recipe, inv.plan.facts.Timeout), o)
+}
+
+// beside runs an executor on a goroutine of its own and waits for it, as long as its
+// time lasts.
+func (r *Runner) beside(inner context.Context, inv *invocation, work func() outcome) outcome {
+	done, gone := make(chan outcome, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		done <- work()
+	}()
+	select {
+	case o := <-done:
+		return o
+	case <-inner.Done():
+		return r.last(inner, inv, done, gone)
+	}
 }
 
 // stopReason returns the reason that was passed to [Runner.Stop], or nil if a

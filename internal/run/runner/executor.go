@@ -48,6 +48,8 @@ type Facts struct {
 	Files   []executor.File
 	Unknown string // why other files may decide it too; see [executor.Code]
 
+	State string // that decides what the call does besides its arguments; an approval of one call is bound to it
+
 	// Secrets are the names of secrets that the executor is given
 	// anyway, besides those that the capability requires: they may stand in its
 	// arguments.
@@ -99,11 +101,24 @@ func FromExecutor(x executor.Executor) Executor { return adapted{x} }
 
 type adapted struct{ executor.Executor }
 
+// Punctual implements [executor.Punctual].
+func (a adapted) Punctual() bool {
+	p, ok := a.Executor.(interface{ Punctual() bool })
+	return ok && p.Punctual()
+}
+
 func (a adapted) Check(ctx context.Context, call capability.Call) (capability.Result, error) {
 	if c, ok := a.Executor.(Checker); ok {
 		return c.Check(ctx, call)
 	}
 	return capability.Result{}, nil
+}
+
+func (a adapted) Preview(ctx context.Context, call capability.Call, c *capability.Capability) ([]executor.Shown, error) {
+	if p, ok := a.Executor.(executor.Previewer); ok {
+		return p.Preview(ctx, call, c)
+	}
+	return nil, nil
 }
 
 func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.Capability) (Facts, error) {
@@ -116,7 +131,7 @@ func (a adapted) Facts(ctx context.Context, call capability.Call, c *capability.
 			Commands: in.Commands, Named: in.Named, Mentioned: in.Mentioned, Unseen: in.Unseen, Opaque: in.Opaque, Hidden: in.Hidden, Line: in.Line, Hosts: in.Hosts, Destructive: in.Destructive,
 		},
 		Required: policy.ParsePermissions(in.Required), WorkDir: in.WorkDir, Isolation: in.Isolation,
-		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Unknown: in.Unknown, Secrets: in.Secrets,
+		Line: in.Line, Args: in.Args, Inline: in.Inline, Files: in.Files, Unknown: in.Unknown, State: in.State, Secrets: in.Secrets,
 	}
 	if !path.IsAbs(in.WorkDir) {
 		out.Arguments.Dir = in.WorkDir

@@ -31,6 +31,7 @@ type invocation struct {
 	// Set by consent or, at the latest, before the call is queued.
 	effectID string
 	effect   *claim
+	alone    bool // the grant is used before the effect is claimed, not together with that
 
 	intent intent    // set before the call is queued
 	end    execution // set by execute

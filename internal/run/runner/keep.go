@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/result"
+	"ken/internal/store"
 	"ken/internal/untrusted"
 )
 
@@ -63,7 +64,14 @@ func (o outputs) put(inv *invocation, res *capability.Result, text []byte) strin
 	}
 	c := inv.target.Capability
 	about := result.About{Target: c.ID, Extension: inv.target.extension(), Command: c.Name, Action: inv.call.Action}
-	e, err := o.store.Keep(result.ScopeOf(inv.call), about, text, res.Failed, res.Meta)
+	var e result.Entry
+	var err error
+	if c := inv.effect; c != nil && c.version != 0 { // how the call ended is kept in the same batch
+		c.with.Store, _ = inv.runner.cfg.Effects.(*store.Store)
+		e, err = o.store.KeepWith(&c.with, result.ScopeOf(inv.call), about, text, res.Failed, res.Meta)
+	} else {
+		e, err = o.store.Keep(result.ScopeOf(inv.call), about, text, res.Failed, res.Meta)
+	}
 	if err != nil {
 		inv.notes.add("unkept", err.Error())
 		return "they could not be kept"

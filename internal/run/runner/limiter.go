@@ -80,6 +80,11 @@ func (g *limiter) enter(ctx context.Context, name string, who whose) error {
 	if w == nil || err != nil {
 		return err
 	}
+	return g.await(ctx, name, w)
+}
+
+// await waits for the turn of a call that is in line.
+func (g *limiter) await(ctx context.Context, name string, w *waiter) error {
 	select {
 	case <-w.ready:
 		return w.err
@@ -275,12 +280,16 @@ var errQueueWait = errors.New("the call waited longer in the queue than limits.w
 
 // wait waits for the turn of a call.
 func (r *Runner) wait(ctx context.Context, inv *invocation) error {
+	w, err := r.limiter.ask(inv.target.extension(), whoseCall(inv.call))
+	if w == nil || err != nil {
+		return err
+	}
 	if most := inv.limits.Wait; most > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errQueueWait)
 		defer cancel()
 	}
-	err := r.limiter.enter(ctx, inv.target.extension(), whoseCall(inv.call))
+	err = r.limiter.await(ctx, inv.target.extension(), w)
 	switch {
 	case err == nil || ctx.Err() == nil:
 		return err

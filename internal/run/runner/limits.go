@@ -32,7 +32,7 @@ type Limits struct {
 	DataBytes int // of one image or sound in a result [8 MiB]
 
 	Remember time.Duration // how long an effect's result is kept [24 h]
-	Lease    time.Duration // silence after which another process counts as dead [30 s]
+	Lease    time.Duration // silence after which another process counts as dead [6 s]
 }
 
 // Always is a [Config.Limits] that never changes: Limits{…}.Always.
@@ -64,7 +64,7 @@ func (l Limits) filled() (Limits, error) {
 	l.Inline = or(l.Inline, 20_000)
 	l.DataBytes = or(l.DataBytes, 8<<20)
 	l.Remember = or(l.Remember, 24*time.Hour)
-	l.Lease = or(l.Lease, 30*time.Second)
+	l.Lease = or(l.Lease, 6*time.Second)
 	return l, nil
 }
 

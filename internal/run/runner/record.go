@@ -181,6 +181,17 @@ func (r *Runner) begin(ctx context.Context, inv *invocation) (*effect, error) {
 	if inv.effect == nil {
 		return nil, r.records.start(ctx, rec, inv.call.Target)
 	}
+	if inv.effect.spend != nil { // a grant that is gone is asked for again, and nothing is recorded
+		earlier, err := r.effects.claim(ctx, inv.effect)
+		if err != nil || earlier != nil {
+			return earlier, err
+		}
+		if err := r.records.start(ctx, rec, inv.call.Target); err != nil {
+			r.effects.release(ctx, inv.effect)
+			return nil, err
+		}
+		return nil, nil
+	}
 	type claimed struct {
 		earlier *effect
 		err     error

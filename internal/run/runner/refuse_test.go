@@ -277,6 +277,42 @@ func TestConsent(t *testing.T) {
 	}
 }
 
+// TestConsentState: an approval of a call holds in the state in which it was asked
+// about, once and for always; one for every call of the tool holds in any.
+func TestConsentState(t *testing.T) {
+	s := policy.Defaults(policy.Personal)
+	s.Intents = policy.Off
+	s.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Where: "test:1"}}
+	rules, err := policy.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for covers, holds := range map[approval.Cover]bool{"": false, approval.CoverCall: false, approval.CoverTool: true} {
+		desk, state := openDesk(t, openStore(t)), "page https://a.test/list"
+		r := newRig(t, tool{facts: func(capability.Call) (Facts, error) { return Facts{State: state}, nil }}, func(c *Config) {
+			c.Desk, c.Rules = desk, func() *policy.Rules { return rules }
+		})
+		call := callOf("write", `{"text":"a"}`)
+		res, err := r.Invoke(t.Context(), call)
+		wantKind(t, err, capability.Unapproved)
+		answer := approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}
+		if covers != "" {
+			answer.Scope, answer.Covers = approval.Always, covers
+		}
+		if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], answer); err != nil {
+			t.Fatal(err)
+		}
+		state = "page https://b.test/delete"
+		if _, err := r.Invoke(t.Context(), call); (err == nil) != holds || err != nil && capability.KindOf(err) != capability.Unapproved {
+			t.Errorf("covers %q: Invoke() in another state = %v, want it to hold there: %v", covers, err, holds)
+		}
+		state = "page https://a.test/list"
+		if _, err := r.Invoke(t.Context(), call); err != nil {
+			t.Errorf("covers %q: Invoke() in the state that was asked about = %v", covers, err)
+		}
+	}
+}
+
 // TestConsentDenied: what a person denied is denied, when the call names the
 // ticket it was given.
 func TestConsentDenied(t *testing.T) {

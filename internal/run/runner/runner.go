@@ -47,6 +47,9 @@ type Desk interface {
 	Grants(ctx context.Context, q *policy.Request) ([]policy.Grant, error)
 	Ask(ctx context.Context, q approval.Question) (approval.Ticket, error)
 	Consume(ctx context.Context, grant string) (approval.Grant, error)
+	Known(q *policy.Request) ([]policy.Grant, bool)
+	Spend(grant string) (*approval.Spending, bool)
+	Shares(s *store.Store) bool
 }
 
 // Effects keeps effect ids; *[store.Store] does.
@@ -58,6 +61,7 @@ type Effects interface {
 // Results keeps long outputs; *[result.Store] does.
 type Results interface {
 	Keep(scope result.Scope, about result.About, text []byte, failed bool, meta map[string]string) (result.Entry, error)
+	KeepWith(with *result.With, scope result.Scope, about result.About, text []byte, failed bool, meta map[string]string) (result.Entry, error)
 }
 
 // Config is what a Runner is made of. Resolve, Executors and Log are required.
@@ -70,7 +74,7 @@ type Config struct {
 	// when a call leaves the queue. Nil, or nil rules, refuse everything.
 	Rules func() *policy.Rules
 
-	// RecentRules returns the rules in force at most a few microseconds ago. It is
+	// RecentRules returns the rules in force at most a millisecond ago. It is
 	// asked when a call leaves the queue, just after Limits, which may be a look at
 	// the same files. Nil stands for Rules.
 	RecentRules func() *policy.Rules
@@ -130,6 +134,7 @@ type Runner struct {
 	records   *recorder
 	results   outputs
 	secrets   secrets
+	joint     bool // effects and grants are in one store, and can be written together
 }
 
 var _ capability.Invoker = (*Runner)(nil)
@@ -169,6 +174,9 @@ func New(cfg Config) (*Runner, error) {
 		records: &recorder{log: cfg.Log, now: cfg.Now, within: limits.Record, unwritten: unwritten{turn: make(chan struct{}, 1)}},
 		results: outputs{cfg.Results}, secrets: secrets{cfg.Redactor},
 	}
+	if s, ok := cfg.Effects.(*store.Store); ok && cfg.Desk != nil {
+		r.joint = cfg.Desk.Shares(s)
+	}
 	r.limiter = newLimiter(r.bounds)
 	return r, nil
 }
@@ -207,6 +215,9 @@ func (r *Runner) perform(ctx context.Context, inv *invocation) (res capability.R
 	if inv.call, inv.target, err = r.resolve(ctx, inv.call); err != nil {
 		return res, err
 	}
+	if inv.call.Origin == capability.ByApp {
+		inv.notes.add("app", policy.AppOf(inv.target.Capability))
+	}
 	if inv.args, err = r.validate(ctx, inv.call, inv.target, inv.limits, &inv.notes); err != nil {
 		return res, err
 	}
@@ -222,6 +233,16 @@ func (r *Runner) perform(ctx context.Context, inv *invocation) (res capability.R
 			return end.res, end.err
 		}
 		res, err := r.performAllowed(ctx, inv)
+		if errors.Is(err, errGrantGone) { // another call used the grant at the same moment
+			inv.alone, inv.plan.request.Grants = true, nil
+			if inv.plan.decide(r.rules()); inv.plan.decision.Effect == policy.Deny {
+				return inv.plan.decision.Result(), inv.plan.decision.Err(inv.call.Target)
+			}
+			if end := r.consent(ctx, inv); end != nil {
+				return end.res, end.err
+			}
+			res, err = r.performAllowed(ctx, inv)
+		}
 		r.consented.remember(inv.plan.request.Digest, err, r.cfg.Now())
 		return res, err
 	}

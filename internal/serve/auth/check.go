@@ -9,8 +9,8 @@ import (
 const challenge = `Bearer realm="ken"`
 
 // who says on whose behalf a request is made. card is the cookie's where that
-// is why. The error is errNoToken, errWrongToken, errExpired, errNotAdmitted or
-// a *downError.
+// is why. The error is errNoToken, errWrongToken, errExpired, errNotAdmitted,
+// errBehind or a *downError.
 func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 	given, shown, err := credentials(r.Header)
 	if err != nil {
@@ -20,6 +20,9 @@ func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 	name := ""
 	for _, token := range given.all() {
 		by := g.Tokens.right(token)
+		if by.elsewhere && g.behind() {
+			return Identity{}, nil, errBehind
+		}
 		byOwner, byAgent, name = byOwner || by.owner, byAgent || by.agent, cmp.Or(name, by.name)
 	}
 	switch {
@@ -38,6 +41,9 @@ func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 	if len(cookies) == 0 {
 		return Identity{}, nil, errNoToken
 	}
+	if g.behind() {
+		return Identity{}, nil, errBehind
+	}
 	for _, c := range cookies {
 		var t ticket
 		if t, err = g.jar.open(c.Value); err != nil {
@@ -51,10 +57,13 @@ func (g *guard) who(r *http.Request) (who Identity, card *ticket, err error) {
 	return Identity{}, nil, err
 }
 
+// behind reports whether this server cannot know what others of its group revoked.
+func (g *guard) behind() bool { return g.Tokens.group != nil && g.Current != nil && g.Current() != nil }
+
 // owner started Ken, and decides.
 func (g *guard) owner() Identity {
 	who := g.Owner
-	who.Decides = true
+	who.Decides, who.Owner = true, true
 	return who
 }
 

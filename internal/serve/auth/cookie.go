@@ -30,6 +30,10 @@ const (
 
 	// longestCookie is what browsers keep, less the name and the attributes.
 	longestCookie = 3800
+
+	// cookieUse and loginUse are what servers of a group sign.
+	cookieUse = "cookie"
+	loginUse  = "login"
 )
 
 // A ticket is what a cookie says: who signed in. That of the operator
@@ -72,9 +76,13 @@ type jar struct {
 	suffix string
 	gone   voids
 	keep   func() (*store.Store, error) // of what is gone; nil: nothing keeps it
+	group  Group                        // nil: this server is alone
 }
 
 func newJar(t *Tokens) *jar {
+	if t.group != nil {
+		return &jar{group: t.group, suffix: t.group.Name()[:8]}
+	}
 	name := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(t.key("cookie name")[:5])
 	return &jar{key: t.key("cookie"), suffix: strings.ToLower(name)}
 }
@@ -90,9 +98,19 @@ func (j *jar) name(kind string, secure bool) string {
 }
 
 func (j *jar) sign(text string) []byte {
+	if j.group != nil {
+		return j.group.Sign(cookieUse, text)
+	}
 	mac := hmac.New(sha256.New, j.key)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
+}
+
+func (j *jar) signed(text string, given []byte) bool {
+	if j.group != nil {
+		return j.group.Verify(cookieUse, text, given)
+	}
+	return subtle.ConstantTimeCompare(given, j.sign(text)) == 1
 }
 
 func (j *jar) seal(t ticket) (string, error) {
@@ -115,7 +133,7 @@ func (j *jar) open(value string) (ticket, error) {
 		return ticket{}, errWrongToken
 	}
 	given, err := base64.RawURLEncoding.Strict().DecodeString(mac)
-	if err != nil || subtle.ConstantTimeCompare(given, j.sign(text)) != 1 {
+	if err != nil || !j.signed(text, given) {
 		return ticket{}, errWrongToken
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -170,14 +188,14 @@ func (j *jar) clear(w http.ResponseWriter, kind string, secure bool) {
 func (g *guard) identity(t ticket) (Identity, error) {
 	if t.Owner {
 		who := g.Owner
-		who.SignedIn = true
+		who.SignedIn, who.Owner, who.Began = true, true, time.Unix(t.Began, 0)
 		return who, nil
 	}
 	if g.issuer == nil || !strings.HasPrefix(t.ID, g.issuer.prefix) {
 		return Identity{}, errWrongToken // of an issuer that is no longer ours
 	}
 	who, err := g.issuer.judge(capability.Principal{ID: t.ID, Tenant: t.Tenant, Roles: t.Roles}, t.Name)
-	who.SignedIn = err == nil
+	who.SignedIn, who.Began = err == nil, time.Unix(t.Began, 0)
 	return who, err
 }
 
@@ -188,4 +206,5 @@ var (
 	errExpired    = errors.New("the token or the browser's cookie has ended")
 	errAgentToken = errors.New("an agent's token cannot sign in a browser")
 	errTooMany    = errors.New("too many attempts")
+	errBehind     = errors.New("this server cannot know what others have revoked")
 )

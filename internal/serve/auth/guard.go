@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,14 @@ type Config struct {
 	// signed out is good again after a restart, until it ends.
 	SignOuts func() (*store.Store, error)
 
+	// Current says why this server may not know what others of its group revoked. Nil:
+	// it always knows.
+	Current func() error
+
+	// Beside runs something until the server stops: it follows what others sign out.
+	// Nil: there are no others.
+	Beside func(func(context.Context))
+
 	Log *slog.Logger // nil: nothing is logged
 }
 
@@ -79,8 +88,8 @@ const (
 // browser with a page to sign in on. What it lets through has no credentials of
 // ours any more: nothing behind it can pass them on.
 //
-// Every path needs a token but GET and HEAD of /healthz, and HEAD of /, which
-// no caller is known: they have the zero Identity. The token is in the header
+// Every path needs a token but those of [IsCard], GET and HEAD of /healthz, and
+// HEAD of /. There no caller is known: they have the zero Identity. The token is in the header
 // Authorization as Bearer, or in X-Api-Key or Api-Key, as clients of language
 // models send it, and may be an issuer's instead. A browser has a cookie, which
 // it gets for a token at GET / (see [Tokens.Link]), at [SignInPath] or from the
@@ -111,6 +120,9 @@ func Guard(next Handler, cfg Config) (http.Handler, error) {
 	}
 	g.jar = newJar(cfg.Tokens)
 	g.jar.remember(cfg.SignOuts, cfg.Log)
+	if cfg.Beside != nil && cfg.SignOuts != nil {
+		cfg.Beside(g.jar.follow)
+	}
 	if cfg.OIDC != nil {
 		var err error
 		if g.issuer, err = newIssuer(*cfg.OIDC, cfg.Tokens, cfg.Owner.Principal.Tenant, cfg.Log); err != nil {
@@ -191,6 +203,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.forbid(w, r, "wrong-host", "this server is asked for as localhost or 127.0.0.1; serve.hosts adds names")
 		return
 	}
+	if IsCard(r) { // for every page: it says where this server is, and nothing else
+		h.Del("Cross-Origin-Resource-Policy")
+		g.next.ServeAs(w, without(r), Identity{})
+		return
+	}
 	listed, ok := g.site(r)
 	if !ok {
 		g.forbid(w, r, "wrong-origin", "requests from other sites' pages are refused; serve.origins lets one in")
@@ -249,6 +266,7 @@ func (g *guard) let(w http.ResponseWriter, r *http.Request) {
 
 // pass hands a request on, if it is not one too many.
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
+	who.Local = g.Loopback && len(g.Hosts) == 0
 	leave := g.limits.enter(who)
 	if leave == nil {
 		retryAfter(w, time.Second)
@@ -272,6 +290,13 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 
 // IsMCP reports whether a request is an MCP request.
 func IsMCP(r *http.Request) bool { return strings.TrimSuffix(r.URL.Path, "/") == "/mcp" }
+
+// IsCard reports whether a request is for the card of the MCP server, or for the
+// catalog that leads to it. They are public.
+func IsCard(r *http.Request) bool {
+	return (r.URL.Path == "/mcp/server-card" || r.URL.Path == "/.well-known/mcp/catalog.json") &&
+		(r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions)
+}
 
 // public reports whether a request needs no token: whether the server is there
 // is no secret.

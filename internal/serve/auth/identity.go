@@ -20,6 +20,18 @@ type Identity struct {
 	// models and what belongs to the instance as a whole.
 	Operator bool
 
+	// Owner started Ken, and proved it with the owner's token or with a cookie from
+	// signing in with it. It is false for agents, for operators whom an issuer names,
+	// and where serve.auth is off, because then Ken cannot know who asks.
+	Owner bool
+
+	// Local: only this machine reaches the server, by no other name than those of the
+	// loopback.
+	Local bool
+
+	// Began is when the person signed in, if a browser's cookie let them in.
+	Began time.Time
+
 	// Decides: they may decide for the principal: agree to calls, answer what
 	// is asked, review, set, and make calls as a person does, by a slash. It is
 	// false for an agent, who works for the same principal and must not consent

@@ -81,6 +81,7 @@ type issuer struct {
 	client   *http.Client
 	keys     *http.Client  // its keys are not asked for without bound
 	seal     cipher.AEAD   // of the cookie that a login in progress has
+	group    Group         // signs that cookie instead; nil: this server is alone
 	spent    voids         // logins that are over
 	asking   chan struct{} // a place for each code that is asked of it at once
 	verified *recent[[sha256.Size]byte, verified]
@@ -152,7 +153,7 @@ func newIssuer(cfg OIDCConfig, t *Tokens, tenant string, log *slog.Logger) (*iss
 	// they are called. No issuer has a # in its address.
 	return &issuer{
 		OIDCConfig: cfg, prefix: "oidc:" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/") + "#", tenant: tenant, log: log,
-		client: client, keys: &asking, seal: seal, asking: make(chan struct{}, mostAsked), verified: newRecent[[sha256.Size]byte, verified](mostVerified),
+		client: client, keys: &asking, seal: seal, group: t.group, asking: make(chan struct{}, mostAsked), verified: newRecent[[sha256.Size]byte, verified](mostVerified),
 	}, nil
 }
 

@@ -45,21 +45,35 @@ func (g *guard) signInPage(w http.ResponseWriter, r *http.Request, status int, s
 	if say != "" {
 		b.WriteString(`<p class="bad" role="alert">` + html.EscapeString(say) + "</p>\n")
 	}
+	next := wanted(r)
 	if g.issuer != nil {
 		to := LoginPath
-		if next := local(r.URL.RequestURI()); r.Method == http.MethodGet && next != "/" && !entering(r) {
+		if next != "/" {
 			to += "?next=" + url.QueryEscape(next)
 		}
 		b.WriteString(`<a class="deed" href="` + html.EscapeString(to) + `">Sign in with ` + html.EscapeString(g.issuer.Name) + "</a>\n")
 	}
 	b.WriteString(`<p id="how">Open the link that <code>ken serve</code> prints when it starts. It signs this browser in. Or paste a token: the one from that link, or the one in the file <code>token</code> in Ken's state folder.</p>
 <form method="post" action="` + SignInPath + `">
+<input type="hidden" name="` + nextParam + `" value="` + html.EscapeString(next) + `">
 <label for="token">Token</label>
 <input id="token" name="` + tokenParam + `" type="password" autocomplete="off" autocapitalize="none" spellcheck="false" required aria-describedby="how">
 <button type="submit">Sign in</button>
 </form>
 `)
 	page(w, status, "Sign in to Ken", "", b.String())
+}
+
+// wanted returns the path that a person asked for before they were asked to sign
+// in.
+func wanted(r *http.Request) string {
+	switch {
+	case r.Method == http.MethodPost:
+		return local(r.PostForm.Get(nextParam))
+	case entering(r) || r.Method != http.MethodGet:
+		return "/"
+	}
+	return local(r.URL.RequestURI())
 }
 
 // land leads a browser on to a path of ours. Unlike a redirect, the next step

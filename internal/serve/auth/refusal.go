@@ -32,6 +32,13 @@ func (g *guard) answer(r *http.Request, err error) refusal {
 			say:    "The sign-in service does not answer. Try again in a few seconds.",
 		}
 	}
+	if errors.Is(err, errBehind) {
+		return refusal{
+			status: http.StatusServiceUnavailable, code: "unavailable", wait: time.Second,
+			detail: "this server cannot reach the store that it shares with others, so it cannot know whether this sign-in was revoked; try again",
+			say:    "Ken cannot reach its store. Try again in a few seconds.",
+		}
+	}
 	if errors.Is(err, errNotAdmitted) {
 		if within {
 			g.Log.Warn("sign-in not admitted", "from", r.RemoteAddr)

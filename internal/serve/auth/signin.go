@@ -10,7 +10,7 @@ import (
 func (g *guard) doorway(w http.ResponseWriter, r *http.Request) (served bool) {
 	switch at := r.Method + " " + r.URL.Path; {
 	case entering(r):
-		g.enter(w, r, r.URL.Query()[tokenParam])
+		g.enter(w, r, r.URL.Query()[tokenParam], "/")
 	case at == "POST "+SignInPath:
 		g.signIn(w, r)
 	case at == "POST "+LogoutPath:
@@ -30,10 +30,10 @@ func entering(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(tokenParam)
 }
 
-// enter sends the owner's browser its cookie, and redirects it to the address
-// without the token. An agent's token is refused: the agent would count as a
+// enter sends the owner's browser its cookie, and redirects it to next, a path of
+// ours without the token. An agent's token is refused: the agent would count as a
 // person.
-func (g *guard) enter(w http.ResponseWriter, r *http.Request, tokens []string) {
+func (g *guard) enter(w http.ResponseWriter, r *http.Request, tokens []string, next string) {
 	w.Header().Set("Cache-Control", "no-store")
 	var by bearer
 	if len(tokens) == 1 {
@@ -54,13 +54,16 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request, tokens []string) {
 		return
 	}
 	if visit(r) {
-		land(w, "/", "You are signed in") // the cookie would not come with a redirect
+		land(w, next, "You are signed in") // the cookie would not come with a redirect
 		return
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-const longestForm = 4 << 10
+// nextParam is the field of the form with the path that the person asked for.
+const nextParam = "next"
+
+const longestForm = 8 << 10
 
 // signIn takes the form of the sign-in page.
 func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +80,7 @@ func (g *guard) signIn(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, "invalid", "the form cannot be read; it has one field, token, of 43 characters")
 		return
 	}
-	g.enter(w, r, r.PostForm[tokenParam])
+	g.enter(w, r, r.PostForm[tokenParam], local(r.PostForm.Get(nextParam)))
 }
 
 // logout takes the cookie away, and voids copies of it.

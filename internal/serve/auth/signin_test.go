@@ -828,3 +828,60 @@ func TestLinksFromElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestOwner: only the owner's token, and a cookie that it gave, are the owner's, and
+// only at a server that no other machine reaches it is local.
+func TestOwner(t *testing.T) {
+	tokens := open(t)
+	h, last := guarded(t, Config{Tokens: tokens, Loopback: true})
+	_, cookie := cookieOf(t, ask(h, "GET", "/?token="+tokens.start.Reveal(), "localhost", browserHeaders("none")...))
+	before := time.Now().Add(-time.Minute)
+	if ask(h, "GET", "/api", "localhost", "Cookie", cookie); !last.full.Owner || !last.full.Local || last.full.Began.Before(before) {
+		t.Errorf("with the cookie = %+v, want the owner, who signed in now", last.full)
+	}
+	if ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); !last.full.Owner || !last.full.Local || !last.full.Began.IsZero() {
+		t.Errorf("with the token = %+v, want the owner", last.full)
+	}
+	if ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal()); last.full.Owner {
+		t.Errorf("with an agent's token = %+v, want no owner", last.full)
+	}
+	off, last := guarded(t, Config{Off: true, Loopback: true})
+	if ask(off, "GET", "/api", "localhost"); last.full.Owner {
+		t.Errorf("with serve.auth off = %+v, want no owner: anyone may ask", last.full)
+	}
+	for name, cfg := range map[string]Config{"another name": {Tokens: tokens, Loopback: true, Hosts: []string{"ken.example"}}, "another address": {Tokens: tokens, Hosts: []string{"ken.example"}}} {
+		h, last := guarded(t, cfg)
+		if ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); last.full.Local {
+			t.Errorf("%s = %+v, want not local", name, last.full)
+		}
+	}
+}
+
+// TestSignInReturns: the form leads to the path that was asked for, also after a
+// wrong token, and never to another site.
+func TestSignInReturns(t *testing.T) {
+	tokens := open(t)
+	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Views: []string{"docs"}})
+	w := ask(h, "GET", "/docs/install?q=1", "localhost", browserHeaders("none")...)
+	if !strings.Contains(w.Body.String(), `name="next" value="/docs/install?q=1"`) {
+		t.Fatalf("the form does not have the path that was asked for: %s", w.Body)
+	}
+	post := func(token, next string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", SignInPath, strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	if w := post("wrong", "/docs/install"); w.Code != 401 || !strings.Contains(w.Body.String(), `value="/docs/install"`) {
+		t.Errorf("a wrong token = %d %s, want the form with the path", w.Code, w.Body)
+	}
+	for next, want := range map[string]string{"/docs/install": "/docs/install", "": "/", "https://evil.example/": "/", "//evil.example": "/", "/auth/logout": "/"} {
+		if w := post(tokens.Token().Reveal(), next); w.Code != 303 || w.Header().Get("Location") != want {
+			t.Errorf("next %q = %d to %q, want %q", next, w.Code, w.Header().Get("Location"), want)
+		}
+	}
+}

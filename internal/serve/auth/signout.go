@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +73,30 @@ func (j *jar) recall() error {
 		j.gone.add(one.Serial, item.Expires)
 	}
 	return nil
+}
+
+// follow takes in what other servers sign out, until ctx ends.
+func (j *jar) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		if db, err := j.keep(); err == nil {
+			for c, err := range db.Watch(ctx, "signin/", 0) {
+				var one signOut
+				if err != nil || c.Gone || json.Unmarshal(c.Value, &one) != nil {
+					continue // after an error nothing follows
+				}
+				switch {
+				case c.Key == signedOutAll() || c.Key == born():
+					j.gone.all(one.At)
+				case strings.HasPrefix(c.Key, signOuts()) && one.Serial != "":
+					j.gone.add(one.Serial, c.Expires)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // birth voids what was given before the store was there, and marks a new one.

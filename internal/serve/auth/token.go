@@ -44,7 +44,52 @@ type Tokens struct {
 	sums  [3][sha256.Size]byte // in that order
 
 	named named
+	group Group // nil: this server is alone
 }
+
+// A Group is the servers that work as one with this one. They take each other's tokens
+// and cookies.
+type Group interface {
+	// Name is the same for all of them.
+	Name() string
+
+	// Bearer returns whose a token is that another server has, by its SHA-256, and
+	// Gone whether a token was removed by any.
+	Bearer(sum [sha256.Size]byte) (owner, agent bool, name string)
+	Gone(sum [sha256.Size]byte) bool
+
+	// Sign signs a text for a use, and Verify reports whether any of them did.
+	Sign(use, text string) []byte
+	Verify(use, text string, signature []byte) bool
+}
+
+// Join makes the tokens count that others of a group have. It is called before the
+// Tokens are used.
+func (t *Tokens) Join(g Group) { t.group = g }
+
+// A Published is a token as others may know it: by its SHA-256.
+type Published struct {
+	Sum   [sha256.Size]byte
+	Owner bool
+	Start bool   // of this start
+	Name  string // of an agent with a token of its own
+}
+
+// Published returns all tokens that are valid now.
+func (t *Tokens) Published() []Published {
+	t.named.load(t.dir)
+	out := []Published{{Sum: t.sums[0], Owner: true}, {Sum: t.sums[1]}, {Sum: t.sums[2], Owner: true, Start: true}}
+	t.named.mu.Lock()
+	defer t.named.mu.Unlock()
+	for _, one := range t.named.list {
+		out = append(out, Published{Sum: one.sum, Name: one.name})
+	}
+	return out
+}
+
+// Seed returns the secret of which the key is made that this server signs with for a
+// group.
+func (t *Tokens) Seed() []byte { return t.key("replica") }
 
 // Open reads the tokens in the folder dir, which exists, or makes them: of
 // processes that do so at once all get the same. It refuses a file that
@@ -131,6 +176,7 @@ func (t *Tokens) Link(base string) string {
 type bearer struct {
 	owner, agent bool
 	name         string // name of the agent, if the token is its own
+	elsewhere    bool   // another server of the group says so
 }
 
 // right returns whose token a text is: one of the operator, or one of
@@ -145,6 +191,14 @@ func (t *Tokens) right(token string) bearer {
 	by := bearer{owner: own == 1, agent: of == 1}
 	if !by.owner && !by.agent {
 		by.name, by.agent = t.named.find(t.dir, sum)
+	}
+	switch {
+	case t.group == nil:
+	case t.group.Gone(sum):
+		return bearer{}
+	case !by.owner && !by.agent:
+		by.owner, by.agent, by.name = t.group.Bearer(sum)
+		by.elsewhere = by.owner || by.agent
 	}
 	return by
 }

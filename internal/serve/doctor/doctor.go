@@ -127,9 +127,9 @@ func meaning(f Facts) Check {
 func model(f Facts) Check {
 	switch {
 	case f.ModelErr != nil:
-		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is fixed ken chat runs commands only; `ken config set model PROVIDER/NAME` names another model"}
+		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is fixed ken chat runs commands only; `ken model set PROVIDER/NAME` names another model"}
 	case f.Model == "":
-		return Check{Name: "model", Grade: Good, Note: true, Message: "no model is configured, so ken chat runs commands only", Fix: "name one with `ken config set model PROVIDER/NAME`"}
+		return Check{Name: "model", Grade: Good, Note: true, Message: "no model is configured, so ken chat runs commands only", Fix: "name one with `ken model set PROVIDER/NAME`"}
 	}
 	return Check{Name: "model", Grade: Good, Message: f.Model}
 }

@@ -19,6 +19,7 @@ type Config struct {
 	Page   fs.FS        // with the folder dist; nil: there is no page
 	Docs   fs.FS        // the documentation, at /docs; nil: there is none
 	MCP    auth.Handler // at /mcp; nil: there is none
+	Card   http.Handler // of the MCP server; nil: there is none
 	Info   wire.Info    // of the description
 	Log    *slog.Logger // nil: nothing is logged
 
@@ -51,6 +52,10 @@ func New(cfg Config) (auth.Handler, error) {
 	return auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, who auth.Identity) {
 		if auth.IsMCP(r) {
 			cfg.MCP.ServeAs(w, r, who)
+			return
+		}
+		if cfg.Card != nil && auth.IsCard(r) {
+			cfg.Card.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeAs(w, r, who)

@@ -12,6 +12,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/govern/approval"
 	"ken/internal/serve/mcpserver"
+	"ken/internal/untrusted"
 )
 
 // Approvals asks people through their MCP clients.
@@ -56,10 +57,13 @@ func (a Approvals) Ask(ctx context.Context, err error) (*mcpserver.Question, err
 	return nil, fmt.Errorf("ask the client: unknown question %q", q.Name)
 }
 
-// Answer settles a ticket with the answer that a person gave in a client.
-func (a Approvals) Answer(ctx context.Context, who capability.Principal, ticket string, d mcpserver.Decision) error {
-	said := approval.Answer{By: who, Effect: approval.Yes, Scope: approval.Once}
-	switch d {
+// Answer settles a ticket with the answer that a person gave in a client. A
+// client that declined by itself settles nothing: the audit log says that it did.
+func (a Approvals) Answer(ctx context.Context, who capability.Principal, r mcpserver.Reply) error {
+	said := approval.Answer{By: who, Effect: approval.Yes, Scope: approval.Once, Via: untrusted.Line(r.Client, 80)}
+	switch r.Decision {
+	case mcpserver.Unasked:
+		return a.LeftOpen(ctx, r.Ticket, said.Via, r.Took)
 	case mcpserver.AllowOnce:
 	case mcpserver.AllowSession:
 		said.Scope, said.Covers = approval.Session, approval.CoverTool
@@ -70,7 +74,7 @@ func (a Approvals) Answer(ctx context.Context, who capability.Principal, ticket 
 	default:
 		said.Effect = approval.No
 	}
-	_, err := a.Settle(ctx, ticket, said)
+	_, err := a.Settle(ctx, r.Ticket, said)
 	if errors.Is(err, approval.ErrSettled) && said.Effect == approval.Yes {
 		// A client whose answer was lost sends it again. The desk decides in any
 		// case whether the call may run.

@@ -12,6 +12,7 @@ import (
 	"ken/internal/know/source/mcptools"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/serve/mcpserver"
+	"ken/internal/serve/skillshelf"
 )
 
 // Backends are the MCP servers behind Ken, as clients of Ken see them. Secrets
@@ -26,7 +27,18 @@ func (b Backends) Offers(capability.Principal) ([]mcpserver.Offer, uint64) {
 	version := b.Gateway.Version() // before the lists: a change in between is announced again
 	var out []mcpserver.Offer
 	for _, o := range b.Gateway.Offers() {
-		out = append(out, mcpserver.Offer(o))
+		one := mcpserver.Offer{
+			Server: o.Server, Prompts: o.Prompts, Resources: o.Resources, Templates: o.Templates,
+			Instructions: o.Instructions, Read: o.Read, Prompt: o.Prompt,
+		}
+		for _, sk := range o.Skills {
+			s := skillshelf.Skill{URI: sk.URI, Frontmatter: sk.Frontmatter, Read: sk.Read}
+			for _, f := range sk.Resources {
+				s.Files = append(s.Files, skillshelf.File(f))
+			}
+			one.Skills = append(one.Skills, s)
+		}
+		out = append(out, one)
 	}
 	return out, version
 }
@@ -70,4 +82,12 @@ func ExposedName(e *door.Entry) string {
 		return ""
 	}
 	return e.Meta[mcptools.MetaExposed]
+}
+
+// PageOf returns what a server says of its pages and one of its tools.
+func PageOf(e *door.Entry) mcpserver.Page {
+	if e.Origin.Format != mcptools.Format {
+		return mcpserver.Page{}
+	}
+	return mcpserver.Page{Address: e.Meta[mcptools.MetaApp], Only: e.Meta[mcptools.MetaAppOnly] != "", Never: e.Meta[mcptools.MetaNotApp] != ""}
 }

@@ -38,7 +38,8 @@ type exchange struct {
 	call    capability.Call
 
 	given   map[string]json.RawMessage // what people have agreed to
-	shut    bool                       // the person closed the question without an answer
+	shut    bool                       // the question was closed without a person's answer
+	alone   string                     // says that the client answered by itself
 	waiting string                     // what to say where a client could not answer
 	open    *Question                  // that waits for an answer given elsewhere
 }
@@ -104,7 +105,7 @@ func (x *exchange) resume(ctx context.Context, responses mcp.InputResponseMap, s
 	var c claim
 	if state != "" {
 		var err error
-		if c, err = unseal(x.ep.s.key, state, x.claim(), time.Now()); err != nil {
+		if c, err = unseal(x.ep.s.sealer(), state, x.claim(), x.ep.s.now()); err != nil {
 			return nil, fault(jsonrpc.CodeInvalidParams, err.Error(), nil)
 		}
 	}
@@ -135,13 +136,23 @@ func (x *exchange) resume(ctx context.Context, responses mcp.InputResponseMap, s
 	if reply == nil {
 		return nil, nil // the call asks again
 	}
-	_, err := x.take(ctx, q, reply)
+	_, err := x.take(ctx, q, reply, x.ep.s.now().Sub(c.Expires.Add(-stateLife)))
 	return nil, err
 }
 
 // claim is what each round of this exchange must be of.
 func (x *exchange) claim() claim {
-	return claim{Who: x.ep.key, Session: x.sess.id, Subject: x.subject}
+	return claim{Who: x.ep.key, Session: x.sess.id, Subject: x.subject + " " + x.about()}
+}
+
+// about is a digest of what the call runs, and with which arguments: an answer for
+// one call is not one for another.
+func (x *exchange) about() string {
+	d, err := capability.Call{Target: x.call.Target, Arguments: x.call.Arguments}.Digest()
+	if err != nil { // such arguments are never run
+		return "unreadable"
+	}
+	return d
 }
 
 // ask looks what a call that failed waits for, and asks. It reports whether to
@@ -175,6 +186,7 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 		pause, failed = x.pauseFor(q, form)
 		return false, pause, failed
 	}
+	asked := x.ep.s.now()
 	reply, rerr := x.ss.Elicit(ctx, form)
 	if rerr != nil {
 		if ctx.Err() != nil {
@@ -182,7 +194,7 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 		}
 		return false, nil, x.waits(q, err)
 	}
-	answered, terr := x.take(ctx, q, reply)
+	answered, terr := x.take(ctx, q, reply, x.ep.s.now().Sub(asked))
 	if terr != nil {
 		return false, nil, terr
 	}
@@ -196,8 +208,16 @@ func (x *exchange) ask(ctx context.Context, err error) (again bool, pause *answe
 // has to answer, where, and that this is not for the model to do.
 func (x *exchange) waits(q *Question, err error) error {
 	e, ok := errors.AsType[*capability.Error](err)
-	if !ok || q.Ticket == "" || x.ep.s.cfg.ApproveHint == nil {
+	if !ok {
 		return err
+	}
+	if q.Ticket == "" || x.ep.s.cfg.ApproveHint == nil {
+		if x.alone == "" {
+			return err
+		}
+		out := *e
+		out.Fix = strings.TrimSpace(x.alone + " " + out.Fix)
+		return &out
 	}
 	reach := "this call"
 	if q.Wide {
@@ -205,15 +225,29 @@ func (x *exchange) waits(q *Question, err error) error {
 	}
 	x.open = q
 	out := *e
-	out.Fix = fmt.Sprintf("Ask the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
+	out.Fix = x.alone
+	if out.Fix != "" {
+		out.Fix += " "
+	}
+	out.Fix += fmt.Sprintf("Ask the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
 	return &out
 }
 
-// take acts on what a person said. Without an answer it reports false.
-func (x *exchange) take(ctx context.Context, q *Question, reply *mcp.ElicitResult) (bool, error) {
+// hasty is how soon an answer is no person's: a person cannot read a question and
+// answer it in that time, and clients without a person answer at once.
+const hasty = time.Second
+
+// take acts on what a person said, took after the question. Without a person's
+// answer it reports false, and the question stays open.
+func (x *exchange) take(ctx context.Context, q *Question, reply *mcp.ElicitResult, took time.Duration) (bool, error) {
 	word, _ := reply.Content["decision"].(string)
 	var d Decision
 	switch {
+	case (reply.Action == "decline" || reply.Action == "accept") && took < x.ep.s.cfg.hasty():
+		x.shut = true
+		x.alone = fmt.Sprintf("The client %s by itself, %d ms after the question, so no person has decided.",
+			map[string]string{"decline": "declined", "accept": "agreed"}[reply.Action], max(took, 0).Milliseconds())
+		d = Unasked
 	case reply.Action == "decline":
 		d = Deny
 	case reply.Action != "accept":
@@ -230,10 +264,14 @@ func (x *exchange) take(ctx context.Context, q *Question, reply *mcp.ElicitResul
 		}
 	}
 	if q.Ticket != "" && x.ep.s.cfg.Settle != nil {
-		if err := x.ep.s.cfg.Settle(ctx, x.ep.who, q.Ticket, d); err != nil {
+		if err := x.ep.s.cfg.Settle(ctx, x.ep.who, Reply{Ticket: q.Ticket, Decision: d, Client: x.sess.clientName(), Took: took}); err != nil {
 			return false, err
 		}
-	} else if d == Deny {
+	}
+	if d == Unasked {
+		return false, nil
+	}
+	if d == Deny && (q.Ticket == "" || x.ep.s.cfg.Settle == nil) {
 		return false, &capability.Error{Kind: capability.Denied, Op: "call", Target: string(x.call.Target), Err: errors.New("a person said no")}
 	}
 	// The call that names its ticket is answered by it, also with a no.
@@ -354,8 +392,8 @@ func (x *exchange) pause(c claim, requests map[string]json.RawMessage) (*answer,
 	}
 	b = append(b, '}')
 	if c.Asked != "" || c.State != "" || len(c.Given) > 0 || len(c.Kept) > 0 || len(c.Declined) > 0 {
-		c.Expires = time.Now().Add(stateLife)
-		state, err := seal(x.ep.s.key, c)
+		c.Expires = x.ep.s.now().Add(stateLife)
+		state, err := seal(x.ep.s.sealer(), c)
 		if err != nil {
 			return nil, err
 		}

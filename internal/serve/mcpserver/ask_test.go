@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,7 +45,7 @@ func TestConsent(t *testing.T) {
 		{"always allow", []bool{true, true}, 2, false}, // it covers the exact call
 		{"always allow", []bool{true, true}, 1, true},
 		{"deny", []bool{false, false}, 2, false},
-		{"decline", []bool{false, false}, 2, false},
+		{"decline", []bool{false, false}, 2, false}, // at once, by no person
 		{"cancel", []bool{false, false}, 2, false},
 	} {
 		t.Run(test.answer, func(t *testing.T) {
@@ -83,6 +85,75 @@ func TestConsent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnswerByNobody: an answer that comes within a second is the client's own. It
+// denies nothing and approves nothing: the request stays open for a person. A
+// later answer is a person's.
+func TestAnswerByNobody(t *testing.T) {
+	for _, version := range mcp.SupportedProtocolVersions() {
+		for _, way := range []string{"pipe", "http"} {
+			for i, took := range []time.Duration{0, hasty - time.Millisecond, hasty, 0, hasty - time.Millisecond, hasty} {
+				agrees := i >= 3
+				t.Run(fmt.Sprint(version, way, took, agrees), func(t *testing.T) {
+					b := newBench(t, office)
+					cfg := b.config()
+					cfg.Surface, cfg.Hasty = direct, 0
+					s := New(cfg)
+					var late atomic.Int64
+					begun := time.Now()
+					s.now = func() time.Time { return begun.Add(time.Duration(late.Load())) }
+					p := peer{version: version, name: "codex", opts: &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+						late.Add(int64(took))
+						if agrees {
+							return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, nil
+						}
+						return &mcp.ElicitResult{Action: "decline"}, nil
+					}}}
+					var cs *mcp.ClientSession
+					if way == "pipe" {
+						cs = dial(t, s, p)
+					} else {
+						cs = dialWeb(t, web(t, s), p)
+					}
+					args := map[string]any{"name": "a"}
+					res := call(t, cs, "write", args)
+					if res.IsError == (agrees && took >= hasty) {
+						t.Fatalf("CallTool = %q, error %v", text(res), res.IsError)
+					}
+					want := Reply{Decision: Unasked, Client: "codex", Took: took}
+					if took >= hasty {
+						want.Decision = map[bool]Decision{false: Deny, true: AllowOnce}[agrees]
+					}
+					if len(b.replies) != 1 {
+						t.Fatalf("replies = %v, want one", b.replies)
+					}
+					ticket := b.replies[0].Ticket
+					want.Ticket = ticket
+					if b.replies[0] != want {
+						t.Errorf("reply = %+v, want %+v", b.replies[0], want)
+					}
+					said := strings.Contains(text(res), map[bool]string{false: "The client declined by itself", true: "The client agreed by itself"}[agrees]) && strings.Contains(text(res), "ken approve grant "+ticket)
+					if said != (took < hasty) {
+						t.Errorf("CallTool = %q", text(res))
+					}
+					got, err := b.desk.Get(t.Context(), ticket)
+					if err != nil || (got.Answer == nil) != (took < hasty) {
+						t.Errorf("ticket = %+v, %v; want an open one: %v", got, err, took < hasty)
+					}
+					if got.Answer != nil {
+						return
+					}
+					if _, err := b.desk.Settle(t.Context(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
+						t.Fatal(err)
+					}
+					if res := call(t, cs, "write", args); res.IsError {
+						t.Errorf("the same call once a person approved = %q", text(res))
+					}
+				})
+			}
+		}
 	}
 }
 
@@ -169,7 +240,7 @@ func TestInquiries(t *testing.T) {
 	opts.CreateMessageHandler = func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 		return &mcp.CreateMessageResult{Model: "m1", Role: "assistant", Content: &mcp.TextContent{Text: "yo"}}, nil
 	}
-	each(t, New(b.config()), peer{name: "claude-code", opts: opts}, func(t *testing.T, cs *mcp.ClientSession) {
+	each(t, New(b.config()), peer{name: "Visual Studio Code", opts: opts}, func(t *testing.T, cs *mcp.ClientSession) {
 		res := call(t, cs, "curious", map[string]any{})
 		got := text(res)
 		for _, want := range []string{"state st8", `"decision":"me"`, `"model":"m1"`, `"roots":[]`} {
@@ -192,16 +263,16 @@ func TestInquiryBounds(t *testing.T) {
 	})
 	s := New(b.config())
 	var asked []*mcp.ElicitParams
-	cs := dial(t, s, peer{name: "claude-code", version: sessionful, opts: person(&asked, "x")})
+	cs := dial(t, s, peer{name: "Visual Studio Code", version: sessionful, opts: person(&asked, "x")})
 	if res := call(t, cs, "endless", nil); !res.IsError || !strings.Contains(text(res), "asked 10 times") || len(asked) != maxRounds {
 		t.Errorf("CallTool(endless) = %q after %d questions, want an end after %d", text(res), len(asked), maxRounds)
 	}
 	mute := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	cs = dial(t, s, peer{name: "claude-code", version: sessionful, opts: mute})
+	cs = dial(t, s, peer{name: "Visual Studio Code", version: sessionful, opts: mute})
 	if res := call(t, cs, "curious", nil); !res.IsError || !strings.Contains(text(res), "cannot answer") {
 		t.Errorf("CallTool(curious) = %q, want that the client cannot answer", text(res))
 	}
-	cs = dial(t, s, peer{name: "claude-code", version: sessionless, opts: mute})
+	cs = dial(t, s, peer{name: "Visual Studio Code", version: sessionless, opts: mute})
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "curious"}); code(err) != mcp.CodeMissingRequiredClientCapabilities {
 		t.Errorf("CallTool(curious) = %v, want code %d", err, mcp.CodeMissingRequiredClientCapabilities)
 	}
@@ -209,7 +280,7 @@ func TestInquiryBounds(t *testing.T) {
 		return &mcp.CreateMessageResult{Model: "m1", Role: "assistant", Content: &mcp.TextContent{Text: "yo"}}, nil
 	}}
 	for _, version := range []string{sessionful, sessionless} {
-		cs = dial(t, s, peer{name: "claude-code", version: version, opts: sampling})
+		cs = dial(t, s, peer{name: "Visual Studio Code", version: version, opts: sampling})
 		if res := call(t, cs, "both", nil); res.IsError || !strings.Contains(text(res), `{"action":"cancel"}`) || !strings.Contains(text(res), "m1") {
 			t.Errorf("%s: CallTool(both) = %q, want the model's answer, and that nobody gave the other", version, text(res))
 		}
@@ -230,7 +301,7 @@ func TestRootsOfNobody(t *testing.T) {
 		var asked []*mcp.ElicitParams
 		opts := person(&asked, "me")
 		opts.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}
-		cs := dial(t, s, peer{name: "claude-code", version: version, opts: opts})
+		cs := dial(t, s, peer{name: "Visual Studio Code", version: version, opts: opts})
 		for tool, want := range map[string]string{
 			"where": `state st8   {"roots":[]}`,
 			"bare":  `state    {"roots":[]}`,
@@ -311,6 +382,42 @@ func TestStateIsSealed(t *testing.T) {
 	}
 }
 
+// TestStateOfAnotherCall: with the bridge every call is one of invoke_capability. A
+// state that was sealed for one capability and its arguments is an error with any
+// other, and settles nothing.
+func TestStateOfAnotherCall(t *testing.T) {
+	b := newBench(t, func(b *bench) {
+		office(b)
+		b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
+	})
+	cfg := b.config()
+	cfg.Surface = bridge
+	cs := raw(t, New(cfg), ada)
+	invoke := func(id, name string) map[string]any {
+		return map[string]any{"capability": id, "arguments": map[string]any{"name": name}}
+	}
+	first, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: invoke("tool:write", "f")})
+	if err != nil || !first.NeedsInput() || first.RequestState == "" {
+		t.Fatalf("CallTool = %+v, %v; want a question", first, err)
+	}
+	yes := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}}
+	for _, args := range []map[string]any{invoke("tool:erase", "f"), invoke("tool:write", "g")} {
+		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: args, InputResponses: yes, RequestState: first.RequestState})
+		if code(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("with %v: CallTool = %+v, %v; want invalid params", args, res, err)
+		}
+	}
+	if len(b.replies) != 0 || b.last().Target != "" {
+		t.Errorf("replies %v and the call %s, want none", b.replies, b.last().Target)
+	}
+	// The order of members means nothing.
+	again := json.RawMessage(`{"arguments":{"name":"f"}, "capability":"tool:write"}`)
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: again, InputResponses: yes, RequestState: first.RequestState})
+	if err != nil || res.IsError || text(res) != "hello f" {
+		t.Errorf("with its own call: CallTool = %+v, %v; want that it runs", res, err)
+	}
+}
+
 // TestConsentThenInquiry: a call that a person agreed to once, and whose back
 // end then asks something, runs: no answer is lost on the way, whatever is asked
 // in between.
@@ -320,7 +427,7 @@ func TestConsentThenInquiry(t *testing.T) {
 			b.tool("mcp:s/curious", `{"type":"object"}`, capability.Effects{}, asking(map[string]string{"who": askWho}, "st8"))
 		})
 		var asked []*mcp.ElicitParams
-		cs := dial(t, New(b.config()), peer{name: "claude-code", version: version, opts: person(&asked, "allow once")})
+		cs := dial(t, New(b.config()), peer{name: "Visual Studio Code", version: version, opts: person(&asked, "allow once")})
 		res := call(t, cs, "curious", map[string]any{})
 		var questions []string
 		for _, q := range asked {

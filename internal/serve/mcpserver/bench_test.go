@@ -54,7 +54,7 @@ func BenchmarkCall(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { benchCall(b, bare(b), "greet", args) })
 	be := newBench(b, many(2000))
 	s := New(be.config())
-	b.Run("direct", func(b *testing.B) { benchCall(b, dial(b, s, peer{name: "claude-code"}), "greet", args) })
+	b.Run("direct", func(b *testing.B) { benchCall(b, dial(b, s, peer{name: "Visual Studio Code"}), "greet", args) })
 	b.Run("bridge", func(b *testing.B) {
 		benchCall(b, dial(b, s, peer{}), toolInvoke, map[string]any{"capability": "tool:greet", "arguments": args})
 	})
@@ -79,7 +79,7 @@ func BenchmarkFind(b *testing.B) {
 // BenchmarkList lists 2,000 tools: through a client, and the server's part.
 func BenchmarkList(b *testing.B) {
 	s := New(newBench(b, many(2000)).config())
-	for _, p := range []peer{{name: "zed", version: sessionful}, {name: "claude-code", version: sessionful}} { // newer clients keep lists
+	for _, p := range []peer{{name: "zed", version: sessionful}, {name: "Visual Studio Code", version: sessionful}} { // newer clients keep lists
 		surface := surfaceFor("", p.name)
 		cs := dial(b, s, p)
 		b.Run(surface, func(b *testing.B) {

@@ -30,8 +30,19 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 // call makes the call of a request of a session. The request has no session of the
 // SDK if it can ask nothing and report nothing while it runs.
 func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
+	began := time.Now()
+	a, err := ep.callAny(ctx, sess, req)
+	ep.s.observe("tools/call", began, a, err)
+	return a, err
+}
+
+// callAny is call without the measuring.
+func (ep *endpoint) callAny(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
 	p := req.Params
 	modern := isModern(p)
+	if modern {
+		sess.declare(declares(p, appsExtension))
+	}
 	if !sess.enter() {
 		return said(modern, fmt.Sprintf("%d calls of this session run already; wait for one of them, then call again", maxRunning), true), nil
 	}
@@ -49,13 +60,22 @@ func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRe
 		}
 		return nil, ep.unknownTool(p.Name, sess.shown())
 	}
-	target, err := ep.target(ctx, v, sess, p)
+	target, app, err := ep.target(ctx, v, sess, p)
 	if err != nil {
 		return nil, err
 	}
 	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
 	x.prepare(ctx, target, p.Arguments, p)
-	x.call.Structured = ep.promises(sess.shown(), p.Name)
+	x.call.Structured = ep.promises(sess.menu(), p.Name)
+	if app {
+		x.call.Origin = capability.ByApp
+	}
+	if later, ok, err := laterOf(p); ok || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return ep.queue(ctx, x, p, later)
+	}
 	if declaresTasks(p) {
 		return ep.callLong(ctx, x, p)
 	}
@@ -101,7 +121,7 @@ func (ep *endpoint) look(ctx context.Context, v door.View, sess *session, p *mcp
 	if err != nil {
 		return nil, err
 	}
-	if a.Failed || a.Data == nil {
+	if a.Failed || a.Data == nil || strings.Contains(sess.menu(), textOnly) {
 		return said(isModern(p), a.Text, a.Failed), nil
 	}
 	data, err := json.Marshal(a.Data)
@@ -123,44 +143,45 @@ func (ep *endpoint) selectIntent(sess *session, names []string, p *mcp.CallToolP
 	return said(modern, fmt.Sprintf("The intent is %s for %d minutes.", in.Intent, int(intentLife.Minutes())), false)
 }
 
-// target returns what a tool's name stands for. A name that was not there when
-// the menu was made is looked for in a new one.
-func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *mcp.CallToolParamsRaw) (capability.ID, error) {
-	surface := sess.shown()
+// target returns what a tool's name stands for, and whether a page of a server
+// calls it. A name that was not there when the menu was made is looked for in a new
+// one.
+func (ep *endpoint) target(ctx context.Context, v door.View, sess *session, p *mcp.CallToolParamsRaw) (id capability.ID, app bool, err error) {
+	menu := sess.menu()
 	switch {
-	case p.Name == toolInvoke && surface == bridge:
-		return toolInvoke, nil
+	case p.Name == toolInvoke && surfaceOf(menu) == bridge:
+		return toolInvoke, false, nil
 	case p.Name == toolRead && ep.has(v, toolRead):
-		return "tool:" + toolRead, nil
+		return "tool:" + toolRead, false, nil
 	}
-	if m := ep.known(surface); m != nil {
+	if m := ep.known(menu); m != nil {
 		if id, ok := m.targets[p.Name]; ok {
-			return id, nil
+			return id, ep.byApp(menu, id), nil
 		}
 	}
-	m, err := ep.menuFor(ctx, v, surface)
-	if err != nil {
-		return "", err
-	}
-	if id, ok := m.targets[p.Name]; ok {
-		return id, nil
-	}
-	if ep.s.cfg.Door.Await(ctx, "") {
-		if m, err = ep.menuFor(ctx, ep.view(), surface); err != nil {
-			return "", err
+	for try := range 2 {
+		m, err := ep.menuFor(ctx, ep.viewOf(menu), menu)
+		if err != nil {
+			return "", false, err
 		}
 		if id, ok := m.targets[p.Name]; ok {
-			return id, nil
+			return id, ep.byApp(menu, id), nil
 		}
+		if try > 0 || !ep.s.cfg.Door.Await(ctx, "") {
+			break
+		}
+	}
+	if id, err := ep.appTarget(sess, p.Name); id != "" || err != nil {
+		return id, true, err
 	}
 	// A tool that only this agent may not use is not in its menu. The call is made,
 	// so that its denial names the rule.
 	for _, name := range []string{p.Name, "mcp:" + strings.Replace(p.Name, "__", "/", 1)} {
 		if id, ok := ep.s.cfg.Door.DeniedToAgent(v, name); ok {
-			return id, nil
+			return id, false, nil
 		}
 	}
-	return "", ep.unknownTool(p.Name, surface)
+	return "", false, ep.unknownTool(p.Name, surfaceOf(menu))
 }
 
 // promises reports whether a tool is listed with the schema of its results.

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/serve/skillshelf"
 )
 
 // Config says what a Server offers and whom it asks. Only Door is needed; what
@@ -22,6 +24,10 @@ type Config struct {
 	// Surface is "direct", "bridge", or "auto", which empty means too: what
 	// fits the client, by its name.
 	Surface string
+
+	// Surfaces are the same for single clients, by their name in ken connect or
+	// the beginning of the name that they give themselves.
+	Surfaces map[string]string
 
 	// Pinned are ids of capabilities that are on the menu of a bridge as they
 	// are.
@@ -37,15 +43,26 @@ type Config struct {
 	// clients and unique in any case.
 	Exposed func(*door.Entry) string
 
+	// Page returns what a server says of its pages (MCP Apps) and one of its tools.
+	// Nil: there are none.
+	Page func(*door.Entry) Page
+
 	Backends Backends
+
+	// Skills reads local skills with their files. Nil: there are none.
+	Skills Skills
 
 	// Ask returns what a person must answer before a call that ended with err
 	// can go on; nil where err waits for no answer.
 	Ask func(ctx context.Context, err error) (*Question, error)
 
-	// Settle takes a person's answer to a question with a ticket. Nil: what a
-	// client says is no person's word, and what waits is answered elsewhere.
-	Settle func(ctx context.Context, who capability.Principal, ticket string, d Decision) error
+	// Settle takes the reply to a question with a ticket. Nil: what a client
+	// says is no person's word, and what waits is answered elsewhere.
+	Settle func(ctx context.Context, who capability.Principal, r Reply) error
+
+	// Hasty is how soon an answer is the client's own and no person's, one second
+	// when zero. Below zero every answer is a person's.
+	Hasty time.Duration
 
 	// Wait waits until a ticket is settled, or its time is over. Nil: a call
 	// that waits for a person is no task.
@@ -54,6 +71,12 @@ type Config struct {
 	// TaskAfter is how long a client that knows tasks waits for a call before it
 	// gets a task, 15 seconds when zero.
 	TaskAfter time.Duration
+
+	// Jobs queues calls that a client wants to run later. Nil: none can.
+	Jobs Jobs
+
+	// Signer, and what it returns, is nil where this server is alone.
+	Signer func() Signer
 
 	// ApproveHint says where else a ticket can be settled, as in
 	// "ken approve grant T1".
@@ -84,6 +107,15 @@ type Config struct {
 	Idle        time.Duration
 }
 
+func (c *Config) hasty() time.Duration { return cmp.Or(c.Hasty, hasty) }
+
+// A Page is what a server says of its pages and one of its tools.
+type Page struct {
+	Address string // of the page that shows the tool's results; empty: there is none
+	Only    bool   // pages may call the tool, and models may not
+	Never   bool   // pages may not call the tool
+}
+
 // A Question is what a person must answer before a call can go on.
 type Question struct {
 	// Name is the key in [capability.Call.Answers], Answer what goes there once
@@ -108,16 +140,26 @@ type Question struct {
 // A Line is one thing to know about a call.
 type Line struct{ Name, Text string }
 
-// A Decision is a person's answer to a question with a ticket.
+// A Reply is what came back through a client to a question with a ticket.
+type Reply struct {
+	Ticket   string
+	Decision Decision
+	Client   string        // as the client calls itself
+	Took     time.Duration // since the question
+}
+
+// A Decision is a person's answer to a question with a ticket, or [Unasked].
 type Decision string
 
-// The answers there are. Deny is the only no.
+// The answers there are. Deny is the only no. Unasked is no answer: the client
+// answered before a person could, so the ticket stays open.
 const (
 	AllowOnce    Decision = "once"
 	AllowSession Decision = "session"
 	AllowAlways  Decision = "always" // this exact call
 	AllowPrefix  Decision = "prefix" // commands with the same prefix, always
 	Deny         Decision = "deny"
+	Unasked      Decision = "unasked"
 )
 
 // Backends are the servers behind Ken, as far as they offer more than tools.
@@ -156,10 +198,17 @@ type Offer struct {
 	// (argument uri) and its prompts got (arguments name and arguments). What
 	// the principal may not see of them hides what they read.
 	Read, Prompt capability.ID
+
+	// Skills are read with Read, file by file.
+	Skills []skillshelf.Skill
 }
 
 // Hello is what a client on a stream says before the protocol begins.
 type Hello struct {
 	// Session names the session in records; empty makes one.
 	Session string
+
+	// Surface is what the client asks for, where the settings leave it open:
+	// "direct", "bridge" or empty.
+	Surface string
 }

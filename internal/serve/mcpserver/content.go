@@ -46,11 +46,34 @@ func safeParts(parts []capability.Part) (out []capability.Part, broken int) {
 	return out, broken
 }
 
+// lightParts returns parts with at most mostMeta bytes of what their makers said of
+// them, and how many bytes were left out.
+func lightParts(parts []capability.Part) (out []capability.Part, leftOut int) {
+	out = parts
+	sum := 0
+	for i := range parts {
+		if sum += len(parts[i].Extra); sum <= mostMeta {
+			continue
+		}
+		if leftOut == 0 {
+			out = slices.Clone(parts)
+		}
+		leftOut += len(parts[i].Extra)
+		sum -= len(parts[i].Extra)
+		out[i].Extra = nil
+	}
+	return out, leftOut
+}
+
 // toolResult writes a result in the words of the protocol.
 func toolResult(modern bool, res capability.Result) *answer {
-	parts, broken := safeParts(res.Parts)
+	parts, leftOut := lightParts(res.Parts)
+	parts, broken := safeParts(parts)
 	res.Parts = parts
 	a := writeResult(modern, res)
+	if leftOut > 0 {
+		a.set(metaLeftOut, leftOut)
+	}
 	a.pass(res.Meta["_meta"])
 	a.handle(res.Handle)
 	a.broke(broken)

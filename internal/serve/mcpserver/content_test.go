@@ -78,7 +78,7 @@ func TestProgressAndLogs(t *testing.T) {
 		})
 	})
 	news := make(chan string, 9)
-	each(t, New(b.config()), peer{name: "claude-code", opts: &mcp.ClientOptions{
+	each(t, New(b.config()), peer{name: "Visual Studio Code", opts: &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 			news <- "progress " + r.Params.Message
 		},
@@ -118,7 +118,7 @@ func TestCancellation(t *testing.T) {
 			return capability.Result{}, ctx.Err()
 		})
 	})
-	each(t, New(b.config()), peer{name: "claude-code"}, func(t *testing.T, cs *mcp.ClientSession) {
+	each(t, New(b.config()), peer{name: "Visual Studio Code"}, func(t *testing.T, cs *mcp.ClientSession) {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan error, 1)
 		go func() {

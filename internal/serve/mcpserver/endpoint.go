@@ -5,7 +5,9 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +30,7 @@ type endpoint struct {
 	handler   *mcp.StreamableHTTPHandler // nil for a stream
 	only      *session                   // of a stream
 	stateless bool
+	asked     string   // the surface that the client of a stream asks for
 	live      sync.Map // *mcp.ServerSession to *session, where there are several
 	headers   *menu    // whose headers the SDK knows
 
@@ -49,18 +52,33 @@ func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint 
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 60_000, "private" },
 	}
 	caps.AddExtension(tasksExtension, map[string]any{})
+	caps.AddExtension(skillsExtension, map[string]any{"directoryRead": true})
 	if s.cfg.Backends != nil {
 		caps.Completions = &mcp.CompletionCapabilities{}
 		caps.Resources.Subscribe = true
 		opts.SubscribeHandler, opts.UnsubscribeHandler = ep.subscribe, ep.unsubscribe
 	}
 	ep.sdk = mcp.NewServer(&mcp.Implementation{Name: "ken", Version: s.cfg.Version}, opts)
-	if err := ep.answerTasks(); err != nil {
-		s.log.Error("clients cannot ask about tasks", "error", err)
+	if err := errors.Join(ep.answerTasks(), ep.answerSkills()); err != nil {
+		s.log.Error("clients cannot ask about tasks and skills", "error", err)
 	}
-	ep.sdk.AddReceivingMiddleware(ep.receive)
+	ep.sdk.AddReceivingMiddleware(ep.measured, ep.receive)
 	ep.sdk.AddSendingMiddleware(ep.send)
 	return ep
+}
+
+// measured tells of every answer but those of tools/call, which do not all come
+// this way.
+func (ep *endpoint) measured(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "tools/call" || method == "subscriptions/listen" {
+			return next(ctx, method, req)
+		}
+		began := time.Now()
+		res, err := next(ctx, method, req)
+		ep.s.observe(method, began, res, err)
+		return res, err
+	}
 }
 
 // receive answers requests. What it does not know it leaves to the SDK.
@@ -142,7 +160,12 @@ func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, meth
 		}()
 	}
 	if sess != nil {
-		sess.meet(clientName(r.Params.ClientInfo), ep.s.cfg.Surface)
+		name := clientName(r.Params.ClientInfo)
+		sess.meet(name, ep.surface(name))
+		if c := r.Params.Capabilities; c != nil {
+			_, apps := c.Extensions[appsExtension]
+			sess.declare(apps)
+		}
 	}
 	return res, nil
 }
@@ -160,7 +183,8 @@ func (ep *endpoint) sessionOf(req mcp.Request) *session {
 	name := ""
 	if ep.only != nil {
 		if ep.only.shown() == "" { // 2026-07-28 has no handshake
-			ep.only.meet(clientName(initial(ss)), ep.s.cfg.Surface)
+			name = clientName(initial(ss))
+			ep.only.meet(name, ep.surface(name))
 		}
 		return ep.only
 	}
@@ -168,7 +192,7 @@ func (ep *endpoint) sessionOf(req mcp.Request) *session {
 		return s.(*session)
 	}
 	name = clientName(initial(ss))
-	return ep.s.lobby.find(ep.who, ep.s.cfg.Settle == nil, name, ep.s.cfg.Surface, time.Now())
+	return ep.s.lobby.find(ep.who, ep.s.cfg.Settle == nil, name, ep.surface(name), time.Now())
 }
 
 func initial(ss *mcp.ServerSession) *mcp.Implementation {
@@ -187,15 +211,19 @@ func isModern(p mcp.Params) bool {
 // listTools returns the menu.
 func (ep *endpoint) listTools(ctx context.Context, req *mcp.ListToolsRequest) (*answer, error) {
 	sess := ep.sessionOf(req)
-	m, err := ep.menuFor(ctx, ep.view(), sess.shown())
-	if err != nil {
-		return nil, err
-	}
-	sess.saw(tools, m.hash)
 	cursor, modern := "", false
 	if req.Params != nil {
 		cursor, modern = req.Params.Cursor, isModern(req.Params)
 	}
+	if modern {
+		sess.declare(declares(req.Params, appsExtension))
+	}
+	menu := sess.menu()
+	m, err := ep.menuFor(ctx, ep.viewOf(menu), menu)
+	if err != nil {
+		return nil, err
+	}
+	sess.saw(tools, m.hash)
 	return m.answer(cursor, modern)
 }
 
@@ -207,7 +235,8 @@ func (ep *endpoint) listen(ctx context.Context, next mcp.MethodHandler, method s
 		return next(ctx, method, req)
 	}
 	of := ep.sessionOf(req)
-	sess := &session{id: of.id, client: of.client, surface: of.shown()}
+	surface, apps := strings.CutSuffix(of.menu(), withApps)
+	sess := &session{id: of.id, client: of.client, surface: surface, apps: apps}
 	ep.note(ctx, sess)
 	ep.live.Store(ss, sess)
 	defer ep.live.Delete(ss)
@@ -216,13 +245,13 @@ func (ep *endpoint) listen(ctx context.Context, next mcp.MethodHandler, method s
 }
 
 func (ep *endpoint) note(ctx context.Context, sess *session) {
-	v := ep.view()
-	if _, err := ep.menuFor(ctx, v, sess.shown()); err != nil {
+	menu := sess.menu()
+	if _, err := ep.menuFor(ctx, ep.viewOf(menu), menu); err != nil {
 		ep.s.log.Warn("no news of tools", "why", err)
 	}
-	ep.offerings(v)
+	ep.offerings(ep.view())
 	for k := range kinds {
-		sess.saw(k, ep.hash(k, sess.shown()))
+		sess.saw(k, ep.hash(k, menu))
 	}
 }
 
@@ -254,7 +283,7 @@ func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			sess = s.(*session)
 		}
-		hash := ep.hash(k, sess.shown())
+		hash := ep.hash(k, sess.menu())
 		if !sess.behind(k, hash) {
 			return nil, nil
 		}
@@ -282,7 +311,7 @@ func (ep *endpoint) tell() {
 }
 
 func (ep *endpoint) anyBehind(k kind) bool {
-	behind := func(sess *session) bool { return sess.behind(k, ep.hash(k, sess.shown())) }
+	behind := func(sess *session) bool { return sess.behind(k, ep.hash(k, sess.menu())) }
 	if ep.only != nil {
 		return behind(ep.only)
 	}

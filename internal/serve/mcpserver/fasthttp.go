@@ -64,7 +64,7 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 	if about == nil || r.Header.Get(headerVersion) != about.version {
 		return false
 	}
-	sess := ep.s.lobby.find(ep.who, ep.s.cfg.Settle == nil, about.client, ep.s.cfg.Surface, time.Now())
+	sess := ep.s.lobby.find(ep.who, ep.s.cfg.Settle == nil, about.client, ep.surface(about.client), time.Now())
 	if sess.logs() {
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/serve/clearmessage"
 	"ken/internal/untrusted"
 )
 
@@ -132,7 +133,7 @@ func (l *fastPath) pass(line []byte, size, most int) error {
 		l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
 		return nil
 	}
-	if why := unclear(line); why != "" {
+	if why := clearmessage.Unclear(line); why != "" {
 		l.refuse(jsonrpc.CodeInvalidRequest, why)
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/address"
+	"ken/internal/serve/clearmessage"
 )
 
 const (
@@ -64,10 +65,11 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 			refuse(w, http.StatusBadRequest, "the body is not one JSON value")
 			return
 		}
-		if why := unclear(body); why != "" {
+		if why := clearmessage.Unclear(body); why != "" {
 			refuse(w, http.StatusBadRequest, why)
 			return
 		}
+		body = withTrace(r, body)
 		if isModernHTTP(r, body) {
 			a.stateless.knowHeaders()
 			if !a.stateless.serveCall(w, r, body) {

@@ -237,7 +237,7 @@ func TestListChanged(t *testing.T) {
 				go func() { defer close(done); _ = s.Watch(ctx) }()
 				defer func() { cancel(); <-done }()
 				h := web(t, s)
-				told := map[string]chan struct{}{"claude-code": make(chan struct{}, 9), "zed": make(chan struct{}, 9)}
+				told := map[string]chan struct{}{"Visual Studio Code": make(chan struct{}, 9), "zed": make(chan struct{}, 9)}
 				var native *mcp.ClientSession
 				for name, ch := range told {
 					p := peer{name: name, version: version, opts: &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { ch <- struct{}{} }}}
@@ -247,7 +247,7 @@ func TestListChanged(t *testing.T) {
 					}
 					one := cs(t, s, p)
 					names(t, one)
-					if name == "claude-code" {
+					if name == "Visual Studio Code" {
 						native = one
 					}
 				}
@@ -257,7 +257,7 @@ func TestListChanged(t *testing.T) {
 					b.tool(fmt.Sprint("tool:late", i), nameSchema, quiet, greet)
 					b.load(t)
 					select {
-					case <-told["claude-code"]:
+					case <-told["Visual Studio Code"]:
 						news = true
 					case <-time.After(100 * time.Millisecond):
 					}

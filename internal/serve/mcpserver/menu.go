@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -66,6 +67,7 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 		h.Write([]byte(name))
 		h.Write(flag[:]) // no name has a zero in it
 	}
+	pages := false
 	note := func(e *door.Entry) {
 		if !callable(e) || reserved(e.Name) && e.Trust == capability.TrustBuiltin { // every menu has these anyway
 			return
@@ -76,14 +78,25 @@ func (a *audience) offered(v door.View, surface string) ([]*door.Entry, uint64) 
 		binary.LittleEndian.PutUint64(flag[:], uint64(len(e.Hash)))
 		h.Write(flag[:])
 		h.Write([]byte(a.s.exposed(e)))
+		if !pages && a.s.page(e).Address != "" { // whose address depends on what else there is
+			pages = true
+			h.Write(binary.LittleEndian.AppendUint64(nil, a.offerings(a.view()).print))
+		}
 	}
-	if surface == direct {
+	if surfaceOf(surface) == direct {
 		for _, e := range named(slices.Collect(v.All())) {
 			note(e)
 		}
 		return out, h.Sum64()
 	}
 	var pinned []*door.Entry
+	if strings.HasSuffix(surface, withApps) { // clients take the pages of tools from the list
+		for e := range v.All() {
+			if p := a.s.page(e); p.Address != "" || p.Only {
+				pinned = append(pinned, e)
+			}
+		}
+	}
 	for _, id := range a.s.cfg.Pinned {
 		if e, err := v.Lookup(id); err == nil && !slices.Contains(pinned, e) {
 			pinned = append(pinned, e)
@@ -137,15 +150,16 @@ func (s *Server) exposed(e *door.Entry) string {
 
 func (a *audience) makeMenu(ctx context.Context, v door.View, surface string, entries []*door.Entry) (*menu, error) {
 	metaNames, metaItems := a.s.metaTools(surface, a.has(v, toolRead))
+	shown := a.offerings(a.view())
 	m := &menu{targets: make(map[string]capability.ID, len(entries)), promise: map[string]bool{}}
 	byName := make(map[string]json.RawMessage, len(entries)+len(metaNames))
 	made := make(map[capability.ID]native, len(entries))
 	for _, e := range entries {
 		name := unique(a.s.exposed(e), e, m.targets)
 		n, ok := a.natives[e.ID]
-		if !ok || n.hash != e.Hash || n.name != name {
+		if !ok || n.hash != e.Hash || n.name != name || n.pages != nil && n.pages != shown {
 			var err error
-			if n, err = a.native(ctx, v, e, name); err != nil {
+			if n, err = a.native(ctx, v, e, name, shown); err != nil {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
@@ -164,7 +178,7 @@ func (a *audience) makeMenu(ctx context.Context, v door.View, surface string, en
 			m.headers = append(m.headers, n.header)
 		}
 	}
-	if surface == direct {
+	if surfaceOf(surface) == direct {
 		a.natives = made
 	}
 	names := make([]string, 0, len(byName)+len(metaNames))
@@ -196,10 +210,10 @@ type Menu struct {
 }
 
 // Menu counts what a principal's client is shown, by the name that the client
-// gives.
-func (s *Server) Menu(ctx context.Context, who capability.Principal, client string) (Menu, error) {
+// gives and by the surface that it asks for.
+func (s *Server) Menu(ctx context.Context, who capability.Principal, client, asked string) (Menu, error) {
 	a := s.audience(who)
-	out := Menu{Surface: surfaceFor(s.cfg.Surface, client)}
+	out := Menu{Surface: s.cfg.surface(who.Agent, client, asked)}
 	m, err := a.menuFor(ctx, a.view(), out.Surface)
 	if err != nil {
 		return out, err

@@ -21,11 +21,12 @@ import (
 type native struct {
 	hash, name string
 	item       json.RawMessage
-	output     bool      // it says what its results are like
-	header     *mcp.Tool // set where arguments are in headers too
+	output     bool       // it says what its results are like
+	header     *mcp.Tool  // set where arguments are in headers too
+	pages      *offerings // of the time when it was made, for a tool with a page
 }
 
-func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name string) (native, error) {
+func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name string, shown *offerings) (native, error) {
 	d, err := a.s.cfg.Door.Describe(ctx, v, string(e.ID))
 	if err != nil {
 		return native{}, err
@@ -55,7 +56,11 @@ func (a *audience) native(ctx context.Context, v door.View, e *door.Entry, name 
 		b = append(b, `,"outputSchema":`...)
 		b = append(b, output...)
 	}
-	b = appendExtraOfTool(b, e.Effects, d.Detail.Extra)
+	extra := d.Detail.Extra
+	if page := a.s.page(e).Address; page != "" {
+		n.pages, extra = shown, shown.atAlias(e, page, extra)
+	}
+	b = appendExtraOfTool(b, e.Effects, extra)
 	n.item = append(b, '}')
 	if bytes.Contains(input, []byte(`"x-mcp-header"`)) {
 		n.header = &mcp.Tool{Name: name, InputSchema: json.RawMessage(bytes.Clone(compact.Bytes()))}

@@ -14,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/serve/skillshelf"
 	"ken/internal/untrusted"
 )
 
@@ -27,6 +28,9 @@ type offerings struct {
 	resource map[string]origin // by the address that clients see
 	template []pattern
 	servers  map[string]origin // by the server's name: how its resources are read
+
+	skills    skillshelf.Shelf
+	skillList *list
 }
 
 // An origin is where a prompt or a resource is read.
@@ -36,6 +40,7 @@ type origin struct {
 	server string
 	name   string // at the server
 	mime   string
+	file   string // of the skill that text names
 }
 
 // A pattern matches the addresses of a template.
@@ -47,11 +52,17 @@ type pattern struct {
 
 // offerings returns the cached lists, and rebuilds them if they are stale; it never blocks on a back end.
 func (a *audience) offerings(v door.View) *offerings {
-	var texts []*door.Entry
+	var texts, pages []*door.Entry
 	h := fnv.New64a()
 	for e := range v.All() {
 		if e.State == "active" && e.Available && (e.Kind == capability.KindSkill || e.Kind == capability.KindCard) {
 			texts = append(texts, e)
+			h.Write([]byte(e.ID))
+			h.Write([]byte(e.Hash))
+			h.Write([]byte(e.Withheld))
+		}
+		if callable(e) && a.s.page(e).Address != "" {
+			pages = append(pages, e)
 			h.Write([]byte(e.ID))
 			h.Write([]byte(e.Hash))
 		}
@@ -63,6 +74,10 @@ func (a *audience) offerings(v door.View) *offerings {
 		for _, o := range all {
 			o.Read, o.Prompt = seen(v, o.Read), seen(v, o.Prompt)
 			h.Write([]byte(o.Server + "\x00" + string(o.Read) + "\x00" + string(o.Prompt) + "\x00"))
+			o.Skills = seenSkills(v, o.Skills)
+			for _, sk := range o.Skills {
+				h.Write([]byte(sk.Read + "\x00"))
+			}
 			offers = append(offers, o)
 		}
 	}
@@ -70,7 +85,8 @@ func (a *audience) offerings(v door.View) *offerings {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lists == nil || a.lists.print != print {
-		a.lists = makeOfferings(texts, offers)
+		a.lists = makeOfferings(a.s, texts, offers)
+		a.lists.addPages(a.s, pages)
 		a.lists.print = print
 	}
 	return a.lists
@@ -111,12 +127,13 @@ func (s *shelf) list() *list {
 	return newList(s.field, names, items)
 }
 
-func makeOfferings(texts []*door.Entry, offers []Offer) *offerings {
+func makeOfferings(s *Server, texts []*door.Entry, offers []Offer) *offerings {
 	o := &offerings{prompt: map[string]origin{}, resource: map[string]origin{}, servers: map[string]origin{}}
 	ps, rs, ts := shelf{"prompts", map[string]json.RawMessage{}}, shelf{"resources", map[string]json.RawMessage{}}, shelf{"resourceTemplates", map[string]json.RawMessage{}}
 	// The names of prompts are given in the order of those of tools: Ken's own and
 	// the user's texts, then the servers' prompts, then a project's texts.
 	texts = named(texts)
+	o.addSkills(s, texts, offers)
 	project := slices.IndexFunc(texts, func(e *door.Entry) bool { return late(e) > 1 })
 	if project < 0 {
 		project = len(texts)
@@ -183,7 +200,7 @@ func (o *offerings) addResources(rs, ts *shelf, offer Offer) {
 	o.servers[offer.Server] = origin{reader: offer.Read, server: offer.Server}
 	for _, r := range offer.Resources {
 		uri := r.URI
-		if _, taken := o.resource[uri]; taken || strings.HasPrefix(uri, "ken:") {
+		if _, taken := o.resource[uri]; taken || strings.HasPrefix(uri, "ken:") || o.skills.Others(offer.Server, uri) {
 			uri = "ken://mcp/" + url.PathEscape(offer.Server) + "/" + url.PathEscape(r.URI)
 		}
 		item := *r
@@ -242,6 +259,9 @@ func templatePattern(template string) (*regexp.Regexp, bool) {
 
 // find returns where an address is read.
 func (o *offerings) find(uri string) (origin, bool) {
+	if s, ok := o.skillFile(uri); ok {
+		return s, true
+	}
 	if s, ok := o.resource[uri]; ok {
 		return s, true
 	}

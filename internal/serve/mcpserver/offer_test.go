@@ -109,7 +109,7 @@ func TestPromptNames(t *testing.T) {
 	text := func(id, name string, trust capability.Trust) *door.Entry {
 		return &door.Entry{Capability: &capability.Capability{ID: capability.ID(id), Kind: capability.KindSkill, Name: name, Category: "c", Trust: trust}}
 	}
-	o := makeOfferings([]*door.Entry{
+	o := makeOfferings(&Server{}, []*door.Entry{
 		text("skill:theirs", "tides", capability.TrustWorkspace), text("skill:mine", "review", capability.TrustUser), text("skill:own", "greet", capability.TrustBuiltin),
 	}, []Offer{{Server: "a", Prompt: "mcp:a/get_prompt", Prompts: []*mcp.Prompt{{Name: "review"}, {Name: "greet"}, {Name: "tides"}}}})
 	for name, want := range map[string]origin{

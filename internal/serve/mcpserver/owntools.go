@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/envelope"
@@ -53,7 +54,8 @@ func ownTitle(name string) string {
 
 // metaTools returns Ken's own tools. They are as short as they can be: every
 // model reads them in every turn.
-func (s *Server) metaTools(surface string, results bool) (names []string, items []json.RawMessage) {
+func (s *Server) metaTools(menu string, results bool) (names []string, items []json.RawMessage) {
+	surface, plain := surfaceOf(menu), strings.Contains(menu, textOnly)
 	add := func(name, description, schema string) {
 		b := append([]byte(`{"name":`), jsonappend.String(nil, name)...)
 		b = append(b, `,"title":`...)
@@ -62,7 +64,7 @@ func (s *Server) metaTools(surface string, results bool) (names []string, items 
 		b = jsonappend.String(b, description)
 		b = append(b, `,"inputSchema":`...)
 		b = append(b, schema...)
-		if output := s.cfg.Door.OutputSchema(name); output != nil {
+		if output := s.cfg.Door.OutputSchema(name); output != nil && !plain {
 			b = append(b, `,"outputSchema":`...)
 			b = append(b, output...)
 		}

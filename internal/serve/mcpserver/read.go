@@ -179,12 +179,22 @@ func (ep *endpoint) readResource(ctx context.Context, req *mcp.ReadResourceReque
 		}
 		src.name = p.URI
 	}
+	if src.file != "" {
+		parts, err := ep.ownFile(v, src)
+		if err != nil {
+			return nil, notFoundOr(ctx, err, p.URI, modern, "")
+		}
+		return contents(modern, parts, p.URI, src.mime, ""), nil
+	}
 	if src.text != "" {
 		text, _, err := ep.text(ctx, v, src.text)
 		if err != nil {
 			return nil, notFoundOr(ctx, err, p.URI, modern, "")
 		}
 		return contents(modern, []capability.Part{{Text: text}}, p.URI, src.mime, ""), nil
+	}
+	if strings.HasPrefix(src.name, "ui://") {
+		sess.open(src.server)
 	}
 	args, err := json.Marshal(map[string]string{"uri": src.name})
 	if err != nil {
@@ -208,6 +218,7 @@ func (ep *endpoint) readResource(ctx context.Context, req *mcp.ReadResourceReque
 // contents writes the result of resources/read. What the server calls own is at
 // uri for the client.
 func contents(modern bool, parts []capability.Part, uri, mime, own string) *answer {
+	parts, leftOut := lightParts(parts)
 	parts, broken := safeParts(parts)
 	b := append(completeList(modern), `"contents":[`...)
 	for i := range parts {
@@ -226,6 +237,9 @@ func contents(modern bool, parts []capability.Part, uri, mime, own string) *answ
 		b = appendContents(b, &p, at, meta)
 	}
 	a := &answer{body: append(b, `]}`...)}
+	if leftOut > 0 {
+		a.set(metaLeftOut, leftOut)
+	}
 	a.broke(broken)
 	return a
 }

@@ -50,6 +50,8 @@ type bench struct {
 	mu    sync.Mutex
 	does  map[string]capability.InvokerFunc // by the name of the tool
 	calls []capability.Call
+
+	replies []Reply // to questions with a ticket
 }
 
 func (b *bench) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
@@ -230,7 +232,7 @@ func (b *bench) running(t testing.TB, rules func() *policy.Rules) *runner.Runner
 // config wires a server to the bench as a program would.
 func (b *bench) config() Config {
 	return Config{
-		Door: b.Door, Version: "1", Ask: b.ask, Settle: b.settle,
+		Door: b.Door, Version: "1", Ask: b.ask, Settle: b.settle, Hasty: -1, // the tests' people are quick
 		ApproveHint: func(ticket string) string { return "ken approve grant " + ticket },
 	}
 }
@@ -260,12 +262,18 @@ func (b *bench) ask(ctx context.Context, err error) (*Question, error) {
 	return out, nil
 }
 
-func (b *bench) settle(ctx context.Context, who capability.Principal, ticket string, d Decision) error {
-	a := approval.Answer{By: who, Effect: approval.Yes, Scope: approval.Scope(d)}
-	if d == Deny {
+func (b *bench) settle(ctx context.Context, who capability.Principal, r Reply) error {
+	b.mu.Lock()
+	b.replies = append(b.replies, r)
+	b.mu.Unlock()
+	a := approval.Answer{By: who, Effect: approval.Yes, Scope: approval.Scope(r.Decision)}
+	switch r.Decision {
+	case Unasked:
+		return nil
+	case Deny:
 		a.Effect, a.Scope = approval.No, approval.Once
 	}
-	_, err := b.desk.Settle(ctx, ticket, a)
+	_, err := b.desk.Settle(ctx, r.Ticket, a)
 	return err
 }
 

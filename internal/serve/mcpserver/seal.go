@@ -46,8 +46,46 @@ type claim struct {
 
 var errState = errors.New("requestState is not one that was given for this request, or it is too old; make the request again without it")
 
+// A Signer signs for all servers that work as one, so that each takes what another gave.
+type Signer interface {
+	Sign(use, text string) []byte
+	Verify(use, text string, signature []byte) bool
+}
+
+// stateUse is what a [Signer] signs.
+const stateUse = "requestState"
+
+// A sealer seals claims, with a key of this process or as one of several servers.
+type sealer struct {
+	key    []byte
+	signer Signer // nil: this server is alone
+}
+
+func (s *Server) sealer() sealer {
+	if s.cfg.Signer == nil {
+		return sealer{key: s.key}
+	}
+	return sealer{s.key, s.cfg.Signer()}
+}
+
+func (s sealer) sum(body []byte) []byte {
+	if s.signer != nil {
+		return s.signer.Sign(stateUse, string(body))
+	}
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write(body)
+	return mac.Sum(nil)
+}
+
+func (s sealer) holds(body, given []byte) bool {
+	if s.signer != nil {
+		return s.signer.Verify(stateUse, string(body), given)
+	}
+	return hmac.Equal(given, s.sum(body))
+}
+
 // seal writes a claim.
-func seal(key []byte, c claim) (string, error) {
+func seal(key sealer, c claim) (string, error) {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return "", err
@@ -55,15 +93,13 @@ func seal(key []byte, c claim) (string, error) {
 	if len(body) > maxState {
 		return "", errors.New("the state of the back end is too large to pass on")
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write(body)
 	enc := base64.RawURLEncoding
-	return enc.EncodeToString(body) + "." + enc.EncodeToString(mac.Sum(nil)), nil
+	return enc.EncodeToString(body) + "." + enc.EncodeToString(key.sum(body)), nil
 }
 
 // unseal reads a claim back. Whatever is not as it was written, or is of
 // another principal or another call, gives errState.
-func unseal(key []byte, text string, want claim, now time.Time) (claim, error) {
+func unseal(key sealer, text string, want claim, now time.Time) (claim, error) {
 	body, sum, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*maxState {
 		return claim{}, errState
@@ -77,9 +113,7 @@ func unseal(key []byte, text string, want claim, now time.Time) (claim, error) {
 	if err != nil {
 		return claim{}, errState
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write(raw)
-	if !hmac.Equal(given, mac.Sum(nil)) {
+	if !key.holds(raw, given) {
 		return claim{}, errState
 	}
 	var c claim

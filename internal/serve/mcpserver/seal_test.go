@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var sealKey = []byte("0123456789abcdef0123456789abcdef")
+var sealKey = sealer{key: []byte("0123456789abcdef0123456789abcdef")}
 
 // TestSealReadsBack: what was sealed is read back by whom it is for, until it
 // is too old, and by nobody else.
@@ -39,7 +39,7 @@ func TestSealReadsBack(t *testing.T) {
 		if _, err := unseal(sealKey, text, claim{Who: c.Who, Session: c.Session, Subject: c.Subject}, c.Expires); err == nil {
 			t.Fatal("it is read when it is too old")
 		}
-		if _, err := unseal([]byte("another key of thirty-two bytes!"), text, claim{Who: c.Who, Session: c.Session, Subject: c.Subject}, now); err == nil {
+		if _, err := unseal(sealer{key: []byte("another key of thirty-two bytes!")}, text, claim{Who: c.Who, Session: c.Session, Subject: c.Subject}, now); err == nil {
 			t.Fatal("another key reads it")
 		}
 		at := rapid.IntRange(0, len(text)-1).Draw(t, "at")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,12 +23,15 @@ type Server struct {
 	log   *slog.Logger
 	key   []byte // seals what travels through clients; new with each process
 	lobby lobby
+	now   func() time.Time // when questions were asked and answered
 
 	mu        sync.Mutex
 	audiences map[string]*audience
 	endpoints map[*endpoint]struct{}
 	guests    guests
 	tasks     tasks
+
+	answered atomic.Pointer[Answered]
 }
 
 // New makes a Server. It starts nothing.
@@ -47,7 +51,7 @@ func New(cfg Config) *Server {
 	if cfg.Intents == nil {
 		cfg.Intents = func() []string { return nil }
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, key: make([]byte, 32), audiences: map[string]*audience{}, endpoints: map[*endpoint]struct{}{}}
+	s := &Server{cfg: cfg, log: cfg.Log, key: make([]byte, 32), now: time.Now, audiences: map[string]*audience{}, endpoints: map[*endpoint]struct{}{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -146,6 +150,7 @@ func (s *Server) Serve(ctx context.Context, who capability.Principal, rw io.Read
 		sess.id = "mcp-" + rand.Text()
 	}
 	ep := s.endpoint(s.audience(who), sess, false)
+	ep.asked = hello.Surface
 	s.enlist(ep)
 	defer s.leave(ep, sess)
 	calls, rest := newLane(ctx, ep, rw)
@@ -260,11 +265,11 @@ func (s *Server) tell(ctx context.Context) {
 // of a principal are then compared with them.
 func (a *audience) refresh(ctx context.Context) {
 	v := a.view()
-	for _, surface := range [...]string{direct, bridge} {
+	for _, surface := range [...]string{direct, bridge, direct + withApps, bridge + withApps} {
 		if a.known(surface) == nil {
 			continue
 		}
-		if _, err := a.menuFor(ctx, v, surface); err != nil {
+		if _, err := a.menuFor(ctx, a.viewOf(surface), surface); err != nil {
 			a.s.log.Warn("the menu is as it was", "surface", surface, "why", err)
 		}
 	}

@@ -221,18 +221,27 @@ func TestMenuIsSmall(t *testing.T) {
 // TestSurfaceByClient is the table of clients.
 func TestSurfaceByClient(t *testing.T) {
 	for _, test := range []struct{ wanted, client, want string }{
-		{"auto", "claude-code", direct}, {"", "codex-mcp-client", direct}, {"auto", "Visual Studio Code", direct},
+		{"auto", "claude-code", bridge}, {"", "codex-mcp-client", direct}, {"auto", "Visual Studio Code", direct},
 		{"auto", "Visual Studio Code - Insiders", direct}, {"auto", "cursor-vscode", bridge}, {"auto", "gemini-cli-mcp-client", bridge},
-		{"auto", "", bridge}, {"auto", "not claude-code", bridge}, {"direct", "zed", direct}, {"bridge", "claude-code", bridge}, {"nonsense", "zed", bridge},
+		{"auto", "", bridge}, {"auto", "not visual studio code", bridge}, {"direct", "zed", direct}, {"bridge", "claude-code", bridge}, {"nonsense", "zed", bridge},
 	} {
 		if got := surfaceFor(test.wanted, test.client); got != test.want {
 			t.Errorf("surfaceFor(%q, %q) = %q, want %q", test.wanted, test.client, got, test.want)
 		}
 	}
+	of := Config{Surface: "auto", Surfaces: map[string]string{"mine": direct, "claude": bridge, "claude-desktop": direct, "free": "auto"}}
+	for _, test := range []struct{ agent, client, asked, want string }{
+		{"", "zed", "", bridge}, {"", "zed", direct, direct}, {"", "claude-code", "", bridge}, {"", "Claude-Desktop", "", direct}, {"mine", "claude-code", bridge, direct},
+		{"free", "codex-mcp-client", "", direct}, {"free", "codex-mcp-client", bridge, bridge}, {"other", "", "", bridge},
+	} {
+		if got := of.surface(test.agent, test.client, test.asked); got != test.want {
+			t.Errorf("surface(%q, %q, %q) = %q, want %q", test.agent, test.client, test.asked, got, test.want)
+		}
+	}
 	b := newBench(t, office)
-	cs := dial(t, New(b.config()), peer{name: "claude-code"})
+	cs := dial(t, New(b.config()), peer{name: "Visual Studio Code"})
 	if got := names(t, cs); !slices.Contains(got, "greet") {
-		t.Errorf("claude-code is shown %v, want the tools themselves", got)
+		t.Errorf("Visual Studio Code is shown %v, want the tools themselves", got)
 	}
 }
 
@@ -335,7 +344,7 @@ func TestLongResults(t *testing.T) {
 			return capability.Result{Parts: []capability.Part{{Text: long}}}, nil
 		})
 	})
-	each(t, New(b.config()), peer{name: "claude-code"}, func(t *testing.T, cs *mcp.ClientSession) {
+	each(t, New(b.config()), peer{name: "Visual Studio Code"}, func(t *testing.T, cs *mcp.ClientSession) {
 		res := call(t, cs, "long", nil)
 		handle, _ := res.Meta[metaHandle].(string)
 		if len(text(res)) > len(long)/2 || handle == "" || !strings.Contains(text(res), "read_result, handle "+handle) {

@@ -22,6 +22,7 @@ type session struct {
 	mu      sync.Mutex
 	client  string
 	surface string
+	apps    bool // the client shows pages of servers (MCP Apps)
 	intent  string
 	until   time.Time // of the intent
 	logging bool      // the client has asked for log lines
@@ -30,6 +31,7 @@ type session struct {
 	told    [kinds]string
 	stops   map[string]func() // subscriptions by address
 	links   map[string]string // addresses in results, with the server they are of
+	opened  map[string]bool   // servers whose pages the client has read
 }
 
 // maxLinks is how many addresses in results are remembered.
@@ -52,6 +54,22 @@ func (s *session) linked(uri string) string {
 	return s.links[uri]
 }
 
+// open notes that the client has read a page of a server.
+func (s *session) open(server string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened == nil {
+		s.opened = map[string]bool{}
+	}
+	s.opened[server] = true
+}
+
+func (s *session) hasOpened(server string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened[server]
+}
+
 // What lists there are, and their changes.
 type kind int
 
@@ -62,13 +80,20 @@ const (
 	kinds
 )
 
-// meet notes who the client is.
-func (s *session) meet(client, wanted string) {
+// meet notes who the client is, and what it is shown.
+func (s *session) meet(client, surface string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.surface == "" || s.client != client {
-		s.client, s.surface = client, surfaceFor(wanted, client)
+		s.client, s.surface = client, surface
 	}
+}
+
+// clientName returns what the client calls itself.
+func (s *session) clientName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
 }
 
 // logs reports whether the client has asked for log lines.
@@ -99,10 +124,29 @@ func (s *session) leave() {
 	s.running--
 }
 
+// shown returns the surface of the session; empty: none was chosen yet.
 func (s *session) shown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return surfaceOf(s.surface)
+}
+
+// menu names the menu of the session: its surface, whether the client wants text
+// only, and whether it shows pages of servers.
+func (s *session) menu() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.apps && s.surface != "" {
+		return s.surface + withApps
+	}
 	return s.surface
+}
+
+// declare notes whether the client shows pages of servers.
+func (s *session) declare(apps bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apps = apps
 }
 
 // active returns the intent in force.
@@ -177,7 +221,7 @@ type lobby struct {
 // comes, in any process; that of an agent, whose word is no person's, is another
 // than that of another client of the same name, so that no consent for
 // the one session counts for the other.
-func (l *lobby) find(who capability.Principal, agent bool, client, wanted string, now time.Time) *session {
+func (l *lobby) find(who capability.Principal, agent bool, client, surface string, now time.Time) *session {
 	key := audienceKey(who) + "\x00" + client
 	if agent {
 		key = "agent\x00" + key
@@ -194,7 +238,7 @@ func (l *lobby) find(who capability.Principal, agent bool, client, wanted string
 		}
 		sum := sha256.Sum256([]byte(key))
 		s = &session{id: "mcp-" + hex.EncodeToString(sum[:12])}
-		s.meet(client, wanted)
+		s.meet(client, surface)
 		l.by[key] = s
 	}
 	s.used = now

@@ -15,7 +15,7 @@ import (
 // describes it, and the text stays for clients that know no other (S2.47,
 // S2.U07). A mistake has neither.
 func TestS247StructuredContent(t *testing.T) {
-	for _, name := range []string{"claude-code", "zed"} { // direct and bridge
+	for _, name := range []string{"Visual Studio Code", "zed"} { // direct and bridge
 		b := newBench(t, func(b *bench) {
 			office(b)
 			b.memory.Put(capability.Capability{
@@ -57,6 +57,30 @@ func TestS247StructuredContent(t *testing.T) {
 		wrong := call(t, cs, toolDiscover, map[string]any{"query": ""})
 		if !wrong.IsError || wrong.StructuredContent != nil {
 			t.Errorf("%s: an empty query gives %+v, want an error without structured content", name, wrong)
+		}
+	}
+}
+
+// Clients that show their model the data of a result get the text of Ken's own tools
+// alone, by the name that they give themselves or by that in ken connect.
+func TestTextOnly(t *testing.T) {
+	qwen := ada
+	qwen.Agent = "qwen"
+	for _, peer := range []peer{{name: "claude-code"}, {name: "codex-mcp-client"}, {name: "other", who: qwen}} {
+		b := newBench(t, office)
+		cs := dial(t, New(b.config()), peer)
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			if reserved(tool.Name) && tool.OutputSchema != nil {
+				t.Errorf("%s: %s has the output schema %v, want none", peer.name, tool.Name, tool.OutputSchema)
+			}
+		}
+		res := call(t, cs, toolDiscover, map[string]any{"query": "greet a person"})
+		if res.IsError || res.StructuredContent != nil || text(res) == "" {
+			t.Errorf("%s: a search answers %+v, want text alone", peer.name, res)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,15 +76,7 @@ type task struct {
 
 // declaresTasks reports whether a request says that its client knows tasks. Only
 // requests of the protocol without sessions do.
-func declaresTasks(p mcp.Params) bool {
-	if !isModern(p) {
-		return false
-	}
-	caps, _ := p.GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any)
-	extensions, _ := caps["extensions"].(map[string]any)
-	_, ok := extensions[tasksExtension]
-	return ok
-}
+func declaresTasks(p mcp.Params) bool { return declares(p, tasksExtension) }
 
 // begin makes a task, or returns nil if there are too many.
 func (s *tasks) begin(owner string, cancel context.CancelFunc) *task {
@@ -417,10 +410,13 @@ func (ep *endpoint) answerTasks() error {
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(methods)) {
-		errs = append(errs, mcp.AddReceivingCustomMethod(ep.sdk, name, func(_ context.Context, _ *mcp.ServerSession, p *taskParams) (*answer, error) {
+		errs = append(errs, mcp.AddReceivingCustomMethod(ep.sdk, name, func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*answer, error) {
 			if p == nil || !declaresTasks(p) {
 				return nil, fault(mcp.CodeMissingRequiredClientCapabilities, "the request does not declare the extension "+tasksExtension,
 					map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: struct{}{}}}})
+			}
+			if id, ok := strings.CutPrefix(p.ID, jobPrefix); ok {
+				return ep.answerJob(ctx, name, id)
 			}
 			t, err := ep.s.tasks.find(ep.key, p.ID)
 			if err != nil {

@@ -28,6 +28,11 @@ type Meters struct {
 	calls   Counter
 	called  Histogram
 	refused Counter
+
+	// By the names of OpenTelemetry's conventions.
+	answers    Histogram // of MCP requests
+	operations Histogram // turns and calls
+	usage      Histogram // tokens
 }
 
 // Readings are read at every scrape. What is nil is not there.
@@ -39,6 +44,17 @@ type Readings struct {
 	Pending func() (int, error) // questions that wait for a person, of all callers
 	Catalog func() Catalog
 	Audit   func() Audit
+	Cluster func() Cluster // nil: this is the only replica that there can be
+}
+
+// Cluster is how the replicas stand that have the same store, as this one sees it.
+type Cluster struct {
+	Replica, Host string // of this one: its name, and that of its machine
+	Live          int    // replicas that run, this one included
+	Lag           time.Duration
+	Current       func() bool // asks the store where that is not known
+
+	Sent, Received uint64 // queries that sent events of turns to others, and messages that came
 }
 
 // Catalog is how a catalog stands.
@@ -59,6 +75,9 @@ func NewMeters(r *Registry, read Readings) *Meters {
 	quick := []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 	slow := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	fast := []float64{0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5}
+	// As OpenTelemetry recommends them.
+	operation := []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+	tokenSteps := []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	m := &Meters{
 		requests: r.Counter("ken_http_requests_total", "Requests that were answered, by route and class of status.", "route", "status"),
 		answered: r.Histogram("ken_http_request_seconds", "How long answers took, streams left out.", quick, "route"),
@@ -74,6 +93,13 @@ func NewMeters(r *Registry, read Readings) *Meters {
 		calls:    r.Counter("ken_calls_total", "Calls of capabilities, by how they ended.", "status"),
 		called:   r.Histogram("ken_call_seconds", "How long calls ran.", slow),
 		refused:  r.Counter("ken_refusals_total", "Calls that a rule forbade, by its class.", "rule"),
+
+		answers: r.Histogram("mcp_server_operation_duration_seconds", "How long MCP requests took, by method and kind of error (OpenTelemetry mcp.server.operation.duration).",
+			operation, "mcp_method_name", "error_type"),
+		operations: r.Histogram("gen_ai_client_operation_duration_seconds", "How long turns (invoke_agent) and calls of capabilities (execute_tool) took, by model (OpenTelemetry gen_ai.client.operation.duration).",
+			operation, "gen_ai_operation_name", "gen_ai_request_model", "error_type"),
+		usage: r.Histogram("gen_ai_client_token_usage", "Tokens of a turn, by kind and model (OpenTelemetry gen_ai.client.token.usage).",
+			tokenSteps, "gen_ai_token_type", "gen_ai_request_model"),
 	}
 	for _, status := range []string{"worked", "failed", "refused"} {
 		m.calls.f.of(labels{status})
@@ -100,6 +126,20 @@ func (read Readings) add(r *Registry) {
 		r.GaugeOf("ken_catalog_quarantined", "Capabilities that are kept back.", func() float64 { return float64(c().Quarantined) })
 		r.GaugeOf("ken_catalog_problems", "Problems of the catalog.", func() float64 { return float64(c().Problems) })
 		r.GaugeOf("ken_catalog_version", "The catalog's version; it grows with every change.", func() float64 { return float64(c().Version) })
+	}
+	if c := read.Cluster; c != nil {
+		me := c()
+		r.Gauge("ken_replica_info", "The replica that answers: join it with other metrics by instance.", "replica", "host").Set(1, me.Replica, me.Host)
+		r.GaugeOf("ken_cluster_replicas", "Replicas that run, as this one sees it.", func() float64 { return float64(c().Live) })
+		r.GaugeOf("ken_cluster_lag_seconds", "How long ago this replica last knew what others changed.", func() float64 { return c().Lag.Seconds() })
+		r.GaugeOf("ken_cluster_current", "1: this replica knows what others changed. 0: it denies calls.", func() float64 {
+			if now := c().Current; now != nil && now() {
+				return 1
+			}
+			return 0
+		})
+		r.CounterOf("ken_cluster_sends_total", "Queries that sent events of turns to other replicas.", func() float64 { return float64(c().Sent) })
+		r.CounterOf("ken_cluster_messages_total", "Messages that came from other replicas.", func() float64 { return float64(c().Received) })
 	}
 	if a := read.Audit; a != nil {
 		r.CounterOf("ken_audit_records_total", "Records written to the audit log since the start.", func() float64 { return float64(a().Written) })
@@ -138,6 +178,19 @@ func (m *Meters) Turn() (end func()) {
 	return func() { m.running.Add(-1) }
 }
 
+// MCP counts a request of MCP that was answered. It is a mcpserver.Answered.
+func (m *Meters) MCP(method, errorType string, took time.Duration) {
+	switch method {
+	case "initialize", "notifications/initialized", "ping", "server/discover", "logging/setLevel", "completion/complete",
+		"tools/list", "tools/call", "prompts/list", "prompts/get",
+		"resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe",
+		"tasks/get", "tasks/update", "tasks/cancel":
+	default:
+		method = Other // a client may send any
+	}
+	m.answers.Observe(took.Seconds(), method, errorType)
+}
+
 // Outcome counts what was found, called, refused and said. It is for
 // door.Recorder.OnEvent.
 func (m *Meters) Outcome(e outcome.Event) {
@@ -148,15 +201,18 @@ func (m *Meters) Outcome(e outcome.Event) {
 	case outcome.Used:
 		m.calls.Add(1, "worked")
 		m.called.Observe(took.Seconds())
+		m.operations.Observe(took.Seconds(), "execute_tool", "", "")
 	case outcome.Failed:
 		m.calls.Add(1, "failed")
 		m.called.Observe(took.Seconds())
+		m.operations.Observe(took.Seconds(), "execute_tool", "", "tool_error")
 	case outcome.Refused:
 		m.calls.Add(1, "refused")
 		m.refused.Add(1, ruleClass(e.Rule))
 	case outcome.Ended:
 		m.turns.Add(1, e.End)
 		m.turnTook.Observe(took.Seconds())
+		m.operations.Observe(took.Seconds(), "invoke_agent", e.Model, turnError(e.End))
 		m.ended(e)
 	}
 }
@@ -168,11 +224,24 @@ func (m *Meters) ended(e outcome.Event) {
 	m.tokens.Add(float64(u.CachedRead), "cached_read")
 	m.tokens.Add(float64(u.CachedWrite), "cached_write")
 	m.tokens.Add(float64(u.Output), "output")
+	if e.Requests > 0 {
+		m.usage.Observe(float64(u.Input), "input", e.Model)
+		m.usage.Observe(float64(u.Output), "output", e.Model)
+	}
 	m.cost.Add(e.Cost)
 	if e.AllToolTokens > 0 {
 		m.shown.Add(float64(e.Shown*e.Requests), "shown")
 		m.shown.Add(float64(e.AllToolTokens*e.Requests), "all")
 	}
+}
+
+// turnError is the kind of error that a turn ended with, empty if none.
+func turnError(end string) string {
+	switch end {
+	case "failed", "limit", "aborted":
+		return end
+	}
+	return ""
 }
 
 // ruleClass is the first word of a rule: rules name capabilities and intents

@@ -91,6 +91,8 @@ func stateless(err error) string {
 		return "the store is read-only; let Ken write it, then ask again (ken doctor says where it is)"
 	case errors.Is(err, store.ErrUnavailable):
 		return "the store cannot be reached; ask again when it can (ken doctor says where it is)"
+	case errors.Is(err, store.ErrRestored):
+		return "the store was put back to an earlier state; ken doctor --cluster says what to do"
 	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrNewer):
 		return "the store cannot be used; ken doctor says why"
 	}

@@ -33,6 +33,7 @@ func TestOf(t *testing.T) {
 		{"read-only", at(store.ErrReadOnly), 503, "unavailable", "let Ken write it", true},
 		{"damaged", at(store.ErrDamaged), 503, "unavailable", "ken doctor says why", true},
 		{"newer", at(store.ErrNewer), 503, "unavailable", "ken doctor says why", true},
+		{"restored", at(store.ErrRestored), 503, "unavailable", "put back to an earlier state", true},
 		{"uncertain", fmt.Errorf("%w: %w", store.ErrUncertain, store.ErrUnavailable), 503, "unavailable", "read it again before you ask again", true},
 		{"a server died", &capability.Error{Kind: capability.Upstream, Op: "call", Target: "mcp:s/x", Err: errors.New("it ended with exit status 7")}, 502, "upstream", "call mcp:s/x: it ended with exit status 7", false},
 		{"a kind of its own", &capability.Error{Kind: capability.Unavailable, Op: "read", Target: "x", Err: errors.New("it is away")}, 503, "unavailable", "read x: it is away", false},

@@ -59,10 +59,14 @@ func (p Page) List() []systemapi.Setting {
 		}
 	}
 	var out []systemapi.Setting
+	forms := config.Forms()
 	for _, s := range said.Settings() {
 		one := systemapi.Setting{Key: s.Key, Value: s.Value, Origin: s.Origin, About: s.Doc, Writable: slices.Contains(Writable(), s.Key)}
 		if !one.Writable {
 			one.Why = "security settings are read-only here; change them with ken config set or in ken.yaml"
+		}
+		if one.Form = forms[s.Key]; one.Form != nil {
+			delete(one.Form, "description") // About has it
 		}
 		if running := inForce[s.Key]; running != s.Value {
 			one.InForce = running
@@ -72,10 +76,51 @@ func (p Page) List() []systemapi.Setting {
 	return out
 }
 
+// Check returns what is wrong with a value, as Set would say. It writes nothing.
+func (p Page) Check(key, value string) error {
+	file := p.File
+	if file == "" {
+		var err error
+		if file, err = config.File(p.Places); err != nil {
+			return err
+		}
+	}
+	if err := p.Loader.Settings().CheckSet(key, value); err != nil {
+		return err
+	}
+	err := config.Check(file, key, value)
+	if e, ok := errors.AsType[*config.Error](err); ok { // the first is about the value; the file's name helps nobody here
+		return &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New(e.Problems[0].Message), Fix: e.Problems[0].Fix}
+	}
+	return err
+}
+
 // Set changes the user's own file and records that in the audit log.
-func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (changed systemapi.Changed, err error) {
+func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (systemapi.Changed, error) {
+	return p.change(ctx, who, "set", key, map[string]string{"value": value}, func(file string) error {
+		if err := p.Loader.Settings().CheckSet(key, value); err != nil {
+			return err
+		}
+		return config.Set(file, key, value)
+	})
+}
+
+// Reset removes a setting from the user's own file, so that its default applies,
+// and records that in the audit log.
+func (p Page) Reset(ctx context.Context, who auth.Identity, key string) (systemapi.Changed, error) {
+	return p.change(ctx, who, "unset", key, nil, func(file string) error {
+		had, err := config.Unset(file, key)
+		if err == nil && !had {
+			err = &capability.Error{Kind: capability.Conflict, Op: "reset", Target: key, Err: errors.New(file + " does not set it"), Fix: "remove it from the file that the page names beside the value"}
+		}
+		return err
+	})
+}
+
+// change changes the user's own file, and records it.
+func (p Page) change(ctx context.Context, who auth.Identity, action, key string, notes map[string]string, edit func(file string) error) (changed systemapi.Changed, err error) {
 	if !slices.Contains(Writable(), key) {
-		return changed, &capability.Error{Kind: capability.Denied, Op: "set", Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config set " + key + ", or edit ken.yaml"}
+		return changed, &capability.Error{Kind: capability.Denied, Op: action, Target: key, Err: errors.New("a page may not change it"), Fix: "run ken config " + action + " " + key + ", or edit ken.yaml"}
 	}
 	file := p.File
 	if file == "" {
@@ -87,19 +132,16 @@ func (p Page) Set(ctx context.Context, who auth.Identity, key, value string) (ch
 	if err != nil {
 		return changed, err
 	}
-	if err := p.Loader.Settings().CheckSet(key, value); err != nil {
-		return changed, err
-	}
-	if err := config.Set(file, key, value); err != nil {
+	if err := edit(file); err != nil {
 		return changed, fileerror.Write(file, err)
 	}
 	p.Loader.Latest() // it is in force before the request is answered
 	success := true
 	rec := audit.Record{
-		Event: audit.Changed, Command: "config", Action: "set", Target: "config:" + key, Origin: string(capability.ByPerson),
+		Event: audit.Changed, Command: "config", Action: action, Target: "config:" + key, Origin: string(capability.ByPerson),
 		UserID: who.Principal.ID, Tenant: who.Principal.Tenant, Status: audit.Completed, Success: &success,
 	}
-	rec.Metadata.Notes = map[string]string{"value": value}
+	rec.Metadata.Notes = notes
 	_, err = log.Append(ctx, rec)
 	changed.Restart = !reload.AppliesLive(key)
 	if err == nil {

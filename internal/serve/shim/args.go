@@ -11,9 +11,16 @@ func Mine(args []string) bool {
 		return false
 	}
 	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
-		name, _, joined := bytes.Cut([]byte(rest[0]), []byte("="))
+		name, value, joined := bytes.Cut([]byte(rest[0]), []byte("="))
 		switch string(name) {
 		case "--config", "--catalog", "--client":
+		case "--surface":
+			if !joined && len(rest) > 1 {
+				value = []byte(rest[1])
+			}
+			if string(value) != "bridge" && string(value) != "direct" {
+				return false
+			}
 		default:
 			return false
 		}

@@ -20,7 +20,7 @@ func TestMine(t *testing.T) {
 		args string
 		want bool
 	}{
-		{"ken mcp", true}, {"ken mcp --config x.yaml", true}, {"ken mcp --config=x.yaml --catalog a --catalog b", true}, {"ken mcp --surface bridge", false}, {"ken mcp --config --help", true},
+		{"ken mcp", true}, {"ken mcp --config x.yaml", true}, {"ken mcp --config=x.yaml --catalog a --catalog b", true}, {"ken mcp --surface bridge", true}, {"ken mcp --surface=direct", true}, {"ken mcp --surface sideways", false}, {"ken mcp --surface", false}, {"ken mcp --config --help", true},
 		{"", false}, {"ken", false}, {"ken serve", false}, {"ken serve mcp", false}, {"ken --config x mcp", false}, {"ken mcpx", false},
 		{"ken mcp --standalone", false}, {"ken mcp --config x --standalone", false}, {"ken mcp --help", false}, {"ken mcp -h", false}, {"ken mcp help", false},
 		{"ken mcp --config", false}, {"ken mcp --catalog a --config", false}, {"ken mcp -c x", false}, {"ken mcp --json", false}, {"ken mcp x", false}, {"ken mcp --", false}, {"ken mcp --configs x", false},

@@ -61,12 +61,16 @@ func (q Questions) Ticket(ctx context.Context, id string) (event.Ticket, error) 
 	if err != nil {
 		return event.Ticket{}, err
 	}
-	out := event.Ticket{Wide: t.Question.Widest == approval.Session}
+	out := event.Ticket{Title: t.Title(), Wide: t.Question.Widest == approval.Session}
 	for _, o := range t.Offers {
 		out.Offers = append(out.Offers, event.Offer{Scope: string(o.Scope), Covers: string(o.Covers), Calls: o.Calls, Text: o.Text, Examples: o.Examples})
 	}
 	for _, l := range q.changed(t, t.ConsentLines()) {
-		out.Lines = append(out.Lines, event.Line{Name: l.Name, Text: l.Text})
+		line := event.Line{Name: l.Name, Text: l.Text}
+		for _, m := range l.Marks {
+			line.Marks = append(line.Marks, event.Mark(m))
+		}
+		out.Lines = append(out.Lines, line)
 		if l.Name == "why" {
 			out.Text = l.Text
 		}

@@ -20,6 +20,7 @@ type emitter struct {
 	yield   func(event.Event, error) bool
 	stopped bool // the caller has left the loop, or has the last event
 	inYield bool // set while yield runs; its panics are raised again
+	retried bool // it was told why the provider is asked again
 }
 
 func newEmitter(yield func(event.Event, error) bool) *emitter {
@@ -56,7 +57,15 @@ func (o *emitter) degraded(text string) { o.notice("degraded", text) }
 
 // retrying tells that the provider is asked again later.
 func (o *emitter) retrying(after time.Duration, err error) {
-	o.notice("retry", fmt.Sprintf("the provider is asked again in %.1f s: %s", after.Seconds(), untrusted.Line(err.Error(), 300)))
+	text := fmt.Sprintf("the provider is asked again in %.1f s", after.Seconds())
+	o.mu.Lock()
+	told := o.retried
+	o.retried = true
+	o.mu.Unlock()
+	if !told { // the cause is told once, and again at the end
+		text += ": " + untrusted.Line(err.Error(), 300)
+	}
+	o.notice("retry", text)
 }
 
 // errPanic is the error for a panic of a model, plugin or tool.

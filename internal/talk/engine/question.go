@@ -42,7 +42,7 @@ func (e *Engine) consent(ctx context.Context, t turn, j *pendingCall, q *door.Qu
 	a := event.Asked{ID: ask.ID(t.log.number, j.number, j.rounds, event.Consent, ""), What: event.Consent, Call: &j.shown, Ticket: q.Ticket, Text: q.Text}
 	if e.cfg.Ticket != nil {
 		if more, err := e.cfg.Ticket(ctx, q.Ticket); err == nil {
-			a.Lines, a.Wide, a.Offers = more.Lines, more.Wide, more.Offers
+			a.Title, a.Lines, a.Wide, a.Offers = more.Title, more.Lines, more.Wide, more.Offers
 			if more.Text != "" {
 				a.Text = more.Text
 			}

@@ -61,6 +61,7 @@ type Asked struct {
 	What   Question `json:"what"`
 	Call   *Call    `json:"call,omitempty"`
 	Ticket string   `json:"ticket,omitempty"` // at the desk
+	Title  string   `json:"title,omitempty"`  // of Consent: what is asked, in one sentence; came from outside
 	Text   string   `json:"text"`             // came from outside
 	Lines  []Line   `json:"lines,omitempty"`  // what a person must know, in order
 	Wide   bool     `json:"wide,omitempty"`   // of Consent: it may be given for the session
@@ -87,8 +88,16 @@ const (
 
 // A Line is something to know, with its name.
 type Line struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Marks []Mark `json:"marks,omitempty"` // parts of Text to look at, in order; none overlaps another
+}
+
+// A Mark is a range of bytes of a text that a person should look at, and why.
+type Mark struct {
+	From int    `json:"from"`
+	To   int    `json:"to"`
+	Why  string `json:"why"`
 }
 
 // Answered tells that what was asked has its answer.

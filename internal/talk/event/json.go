@@ -102,3 +102,25 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(out)
 }
+
+// UnmarshalJSON reads what MarshalJSON writes: events go from one replica to another.
+func (c *Call) UnmarshalJSON(data []byte) error {
+	type plain Call
+	in := struct {
+		*plain
+		Arguments json.RawMessage `json:"arguments"`
+	}{plain: (*plain)(c)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	c.Arguments = nil
+	var text string
+	switch {
+	case len(in.Arguments) == 0:
+	case json.Unmarshal(in.Arguments, &text) == nil: // it was no JSON
+		c.Arguments = []byte(text)
+	default:
+		c.Arguments = in.Arguments
+	}
+	return nil
+}

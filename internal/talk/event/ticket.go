@@ -2,6 +2,7 @@ package event
 
 // A Ticket is what a person must know before they answer it.
 type Ticket struct {
+	Title string // what is asked, in one sentence
 	Text  string
 	Lines []Line
 	Wide  bool // it may be granted for the session

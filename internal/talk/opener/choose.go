@@ -125,7 +125,7 @@ func (o *Opener) Offers(ctx context.Context, name string, key secret.Value) ([]O
 		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: err}
 	}
 	if len(ids) == 0 {
-		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: errors.New("server answers, but lists no models"), Fix: "name one with `ken config set model " + name + "/NAME`"}
+		return nil, &capability.Error{Kind: capability.Upstream, Op: "list the models of", Target: name, Err: errors.New("server answers, but lists no models"), Fix: "name one with `ken model set " + name + "/NAME`"}
 	}
 	return o.offered(now, p, ids), nil
 }

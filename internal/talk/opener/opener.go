@@ -85,7 +85,7 @@ func (o *Opener) open(now *config.Config, ref string) (opened, error) {
 	if ref == "" {
 		return opened{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "answer", Target: "a message", Err: ErrNoModel,
-			Fix: "name one with `ken config set model PROVIDER/NAME`, as in anthropic/…, openai/…, gemini/… or, on this machine, ollama/…; commands that begin with / work without",
+			Fix: "name one with `ken model set PROVIDER/NAME`, as in anthropic/…, openai/…, gemini/… or, on this machine, ollama/…; commands that begin with / work without",
 		}
 	}
 	p, name, err := now.Provider(ref)

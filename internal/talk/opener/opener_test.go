@@ -142,7 +142,7 @@ func TestModelsThatCannotBeOpened(t *testing.T) {
 		change func(*config.Config)
 		want   string
 	}{
-		{"none", func(c *config.Config) { c.Model = "" }, "ken config set model"},
+		{"none", func(c *config.Config) { c.Model = "" }, "ken model set"},
 		{"no provider", func(c *config.Config) { c.Model = "nobody/x" }, "fix model, or providers, in ken.yaml"},
 		{"a header's secret", func(c *config.Config) { c.Providers[0].Headers = map[string]string{"X": "${secret:ABSENT}"} }, "fix providers.lab.headers"},
 		{"a table", func(c *config.Config) { c.Chat.ModelTable = "/nowhere/models.yaml" }, "fix it, or chat.modelTable in ken.yaml"},

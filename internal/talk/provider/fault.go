@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"ken/internal/address"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -198,6 +200,13 @@ func (c Config) fix(k llm.Kind) string {
 	case llm.Rate, llm.Overloaded:
 		return "try again later"
 	case llm.Unreachable:
+		if u, err := url.Parse(c.BaseURL); err == nil && address.Loopback(u.Hostname()) {
+			start := "start the program that serves the model"
+			if c.Name == "ollama" {
+				start = "start it with ollama serve"
+			}
+			return "nothing listens at " + bare(c.BaseURL) + "; " + start
+		}
 		return "check the network and the base URL " + bare(c.BaseURL)
 	case llm.Malformed:
 		return "check that the base URL " + bare(c.BaseURL) + " speaks this wire"

@@ -157,6 +157,18 @@ func (s *Store) free(ctx context.Context, lock string) (bool, error) {
 	return err == nil, err
 }
 
+// Running reports whether a turn of a session runs, in whatever process. A lock whose
+// process is dead does not count.
+func (s *Store) Running(ctx context.Context, who capability.Principal, id string) (bool, error) {
+	lock := keysOf(who, id).lock
+	_, there, err := s.db.Get(ctx, lock)
+	if err != nil || !there {
+		return false, err
+	}
+	freed, err := s.free(ctx, lock)
+	return !freed, err
+}
+
 // busy says who holds a session.
 func (s *Store) busy(ctx context.Context, op string, k keys) error {
 	item, _, err := s.db.Get(ctx, k.lock)

@@ -4,6 +4,8 @@
 package mcptools
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -30,6 +32,14 @@ const Format = seal.FormatMCP
 // MetaExposed is the key of [capability.Capability.Meta] that holds the name
 // under which a client sees a tool natively. Only Ken sets it.
 const MetaExposed = "mcp.exposed"
+
+// The keys of [capability.Capability.Meta] for the pages of a server (MCP Apps).
+// Only Ken sets them.
+const (
+	MetaApp     = "mcp.app"      // the address of the page that shows results of the tool
+	MetaAppOnly = "mcp.app.only" // set for a tool that pages may call and models may not
+	MetaNotApp  = "mcp.app.not"  // set for a tool that pages may not call
+)
 
 // A Server is what all tools of one server have in common.
 type Server struct {
@@ -113,9 +123,14 @@ func (s Server) capability(r *rows.Row, t Tool) *capability.Capability {
 	c.Origin.Pointer = c.Name
 	c.Run = &capability.Recipe{Runner: t.Runner}
 	c.Permissions = s.Permissions
-	delete(c.Meta, MetaExposed) // not the server's to say
+	for _, key := range []string{MetaExposed, MetaApp, MetaAppOnly, MetaNotApp} {
+		delete(c.Meta, key) // not the server's to say
+	}
 	if t.Exposed != "" {
 		r.SetMeta(MetaExposed, t.Exposed)
+	}
+	if len(r.Extra) > 0 {
+		setApp(r)
 	}
 	c.Findings = slices.Clone(t.Findings)
 	if !t.Own {
@@ -123,6 +138,41 @@ func (s Server) capability(r *rows.Row, t Tool) *capability.Capability {
 	}
 	seal.Seal(c, r.Detail)
 	return c
+}
+
+// setApp notes which page belongs to a tool, and whether models or pages are to
+// call it. If the visibility cannot be read, or is empty, only people may
+// call the tool.
+func setApp(r *rows.Row) {
+	var extra struct {
+		Meta struct {
+			UI struct {
+				Resource   string    `json:"resourceUri"`
+				Visibility *[]string `json:"visibility"`
+			} `json:"ui"`
+			Flat string `json:"ui/resourceUri"` // deprecated
+		} `json:"_meta"`
+	}
+	if err := json.Unmarshal(r.Extra, &extra); err != nil {
+		if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong && bytes.Contains(r.Extra, []byte(`"visibility"`)) {
+			r.SetMeta(MetaAppOnly, "unreadable")
+			r.SetMeta(MetaNotApp, "unreadable")
+		}
+		return
+	}
+	ui := extra.Meta.UI
+	if page := cmp.Or(ui.Resource, extra.Meta.Flat); strings.HasPrefix(page, "ui://") {
+		r.SetMeta(MetaApp, page)
+	}
+	if ui.Visibility == nil {
+		return
+	}
+	if !slices.Contains(*ui.Visibility, "model") {
+		r.SetMeta(MetaAppOnly, "yes")
+	}
+	if !slices.Contains(*ui.Visibility, "app") {
+		r.SetMeta(MetaNotApp, "yes")
+	}
 }
 
 // doubt takes from the effects of a tool the hints that do not count: all that

@@ -231,3 +231,29 @@ func TestMCPToolsPoisonAnywhereInASchema(t *testing.T) {
 		}
 	}
 }
+
+// TestApps: who may call a tool is what the server says of it, and never what a
+// member of another name says. If it cannot be read, no model and no page may.
+func TestApps(t *testing.T) {
+	for meta, want := range map[string][3]string{
+		`{"ui":{"resourceUri":"ui://a/b"}}`:                              {"ui://a/b", "", ""},
+		`{"ui/resourceUri":"ui://a/old"}`:                                {"ui://a/old", "", ""},
+		`{"ui":{"resourceUri":"ui://a/b","visibility":["model","app"]}}`: {"ui://a/b", "", ""},
+		`{"ui":{"resourceUri":"ui://a/b","visibility":["app"]}}`:         {"ui://a/b", "yes", ""},
+		`{"ui":{"visibility":["model"]}}`:                                {"", "", "yes"},
+		`{"ui":{"visibility":[]}}`:                                       {"", "yes", "yes"},
+		`{"ui":{"visibility":"app"}}`:                                    {"", "unreadable", "unreadable"},
+		`{"ui":{"resourceUri":"https://evil.example"}}`:                  {"", "", ""},
+		`{"ui":7}`: {"", "", ""},
+	} {
+		object := `{"name":"x","description":"d","inputSchema":{"type":"object"},"mcp.app":"ui://evil","mcp.app.only":"yes","_meta":` + meta + `}`
+		got, problems := Read(nil, Server{Name: "s", Trust: capability.TrustUser}, []Tool{{JSON: []byte(object), Runner: "mcp.call"}})
+		if len(got) != 1 {
+			t.Fatalf("%s: %v %v", meta, got, problems)
+		}
+		m := got[0].Meta
+		if have := [3]string{m[MetaApp], m[MetaAppOnly], m[MetaNotApp]}; have != want {
+			t.Errorf("%s: %q, want %q", meta, have, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package openapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -10,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/format"
+	"ken/internal/know/source/graphql"
 	"ken/internal/know/source/safefs"
 	"ken/internal/yamldoc"
 )
@@ -17,10 +19,13 @@ import (
 // Marker is the file that makes a folder one API. It names the document in the
 // folder and the digest of the document that a person accepted:
 //
-//	document  the name of the file, openapi.json or openapi.yaml
+//	document  the name of the file: openapi.json, openapi.yaml, or graphql.json and
+//	          graphql.graphql for a GraphQL schema
 //	sha256    its digest; with any other content no operation can be called
 //	server    the address of operations for which the document names none
 //	from      where the document came from, for people
+//	name      of a GraphQL API: its schema has none
+//	auth      how the credentials of a GraphQL API are sent, see [Auth]
 const Marker = "API.yaml"
 
 // FolderFormat returns the format of folders with an API.yaml, as ken add
@@ -48,7 +53,8 @@ func readFolder(u *format.Unit) {
 		return
 	}
 	r := yamldoc.NewReader(doc)
-	name, pinned, server := r.String("document"), r.String("sha256"), strings.TrimRight(r.String("server"), "/")
+	name, pinned, server := r.String("document"), r.String("sha256"), r.String("server")
+	title, auth := r.String("name"), r.String("auth")
 	r.Field("from")
 	for _, f := range r.Rest() {
 		u.Warn("unknown-key", at, f.Line, fmt.Sprintf("nothing reads %s here", f.Key), "remove it, or correct its name")
@@ -67,13 +73,27 @@ func readFolder(u *format.Unit) {
 		u.FaultErr("unreadable", p, 1, err)
 		return
 	}
-	in := u.Parse(Name, p, text)
+	var in *format.Unit
+	scheme := "openapi:"
+	if strings.HasPrefix(name, GraphQLDocument+".") {
+		scheme = "graphql:"
+		in = &format.Unit{Context: u.Context, Root: u.Root, Path: p, Format: graphql.Name, Source: u.Source, Trust: u.Trust, Data: text}
+		opt, err := graphOptions(title, server, auth)
+		if err != nil {
+			u.Fault("bad-value", at, r.Line("auth"), err.Error(), "write it as auth: bearer")
+			return
+		}
+		graphql.Read(in, opt)
+	} else {
+		server = strings.TrimRight(server, "/")
+		in = u.Parse(Name, p, text)
+	}
 	if sum := Digest(text); sum != pinned {
 		why := fmt.Sprintf("its document %s changed since it was added", name)
 		if pinned == "" {
 			why = fmt.Sprintf("%s has no sha256, so nobody accepted its document", Marker)
 		}
-		fix := "ken add openapi:" + u.Root.Display(p) + " --name " + path.Base(u.Root.Display(u.Path)) + " shows it and accepts it"
+		fix := "ken add " + scheme + u.Root.Display(p) + " --name " + path.Base(u.Root.Display(u.Path)) + " shows it and accepts it"
 		u.Fault("changed-document", p, 0, fmt.Sprintf("%s (sha256:%s), so its operations cannot be called", why, sum), fix)
 		for i, c := range in.Capabilities {
 			c.Unavailable, c.Findings = why+"; "+fix, nil
@@ -94,6 +114,42 @@ func readFolder(u *format.Unit) {
 			u.Problems = append(u.Problems, problem)
 		}
 	}
+}
+
+// GraphQLDocument is the name of the document of a GraphQL API, without its ending.
+const GraphQLDocument = "graphql"
+
+// graphOptions returns what API.yaml says of a GraphQL API.
+func graphOptions(title, server, auth string) (graphql.Options, error) {
+	opt := graphql.Options{Prefix: slugOf(title, '_'), Category: slugOf(title, '-'), Address: server}
+	ways, err := Auth(title, auth)
+	if err != nil || len(ways) == 0 {
+		return opt, err
+	}
+	for _, w := range ways {
+		opt.Secrets = append(opt.Secrets, w.Secret)
+	}
+	raw, err := json.Marshal(ways)
+	opt.Auth = string(raw)
+	return opt, err
+}
+
+// Auth reads how an API is sent its credentials: "bearer", "basic", or "header:NAME"
+// for an API key. The secrets are named after the API. An empty text means none.
+func Auth(title, text string) ([]Credential, error) {
+	prefix := secretPrefix(title) + "_"
+	header, isHeader := strings.CutPrefix(text, "header:")
+	switch {
+	case text == "":
+		return nil, nil
+	case text == "bearer":
+		return []Credential{{Secret: prefix + "TOKEN", Scheme: "bearer"}}, nil
+	case text == "basic":
+		return []Credential{{Secret: prefix + "USERNAME", Scheme: "basic"}, {Secret: prefix + "PASSWORD", Scheme: "basic"}}, nil
+	case isHeader && header != "" && len(header) <= maxAPIName:
+		return []Credential{{Secret: prefix + "API_KEY", Scheme: "apiKey", In: "header", Name: header}}, nil
+	}
+	return nil, fmt.Errorf("unknown way %.60q to send credentials; use bearer, basic or header:NAME", text)
 }
 
 // isServer reports whether a text is the http address of an API: without a query,

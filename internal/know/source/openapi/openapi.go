@@ -30,7 +30,7 @@ import (
 //	media       JSON object: property → type of its part of a form
 //	reserved    JSON list of properties whose reserved characters stay
 //	binary      JSON list of properties that are base64 of what is sent
-//	auth        JSON list of how secrets are sent, see apiAuth
+//	auth        JSON list of how secrets are sent, see Credential
 //
 // The title of the API gives the category and the names of the secrets: for
 // "Pet Store", PET_STORE_API_KEY for an API key, PET_STORE_TOKEN for a bearer

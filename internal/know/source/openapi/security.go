@@ -11,8 +11,8 @@ import (
 	"ken/internal/yamldoc"
 )
 
-// An apiAuth says how one secret is sent. It is kept as JSON in Meta.
-type apiAuth struct {
+// A Credential says how one secret is sent. It is kept as JSON in Meta.
+type Credential struct {
 	Secret string `json:"secret"`         // name of the secret
 	Scheme string `json:"scheme"`         // apiKey, bearer, basic, clientCredentials
 	In     string `json:"in,omitempty"`   // apiKey: header, query, cookie
@@ -56,7 +56,7 @@ func (d *apiDoc) secrets(call apiCall, c *capability.Capability) {
 	if len(ways) == 0 || slices.ContainsFunc(ways, optional) {
 		return
 	}
-	var auth []apiAuth
+	var auth []Credential
 	schemes := mapOf(d.get(mapOf(d.get(d.top, "components")), "securitySchemes"))
 	first := mapOf(ways[0]).Fields
 	first = first[:min(len(first), maxAPISchemes)]
@@ -88,7 +88,7 @@ func (d *apiDoc) undefinedScheme(call apiCall, name string) {
 
 // authOf returns the secrets of one scheme. Where several are needed at once
 // their names tell them apart.
-func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) []apiAuth {
+func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) []Credential {
 	prefix := d.prefix + "_"
 	if several {
 		prefix += secretPrefix(need.Key) + "_"
@@ -99,13 +99,13 @@ func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) [
 	}
 	switch kind := text("type"); {
 	case kind == "apiKey":
-		return []apiAuth{{Secret: prefix + "API_KEY", Scheme: "apiKey", In: text("in"), Name: text("name")}}
+		return []Credential{{Secret: prefix + "API_KEY", Scheme: "apiKey", In: text("in"), Name: text("name")}}
 	case kind == "http" && strings.EqualFold(text("scheme"), "basic"):
-		return []apiAuth{{Secret: prefix + "USERNAME", Scheme: "basic"}, {Secret: prefix + "PASSWORD", Scheme: "basic"}}
+		return []Credential{{Secret: prefix + "USERNAME", Scheme: "basic"}, {Secret: prefix + "PASSWORD", Scheme: "basic"}}
 	case kind == "oauth2":
 		return d.oauth(mapOf(d.get(scheme, "flows")), prefix, strings.Join(textsOfList(need.Value), " "))
 	case kind == "http", kind == "openIdConnect":
-		return []apiAuth{{Secret: prefix + "TOKEN", Scheme: "bearer"}}
+		return []Credential{{Secret: prefix + "TOKEN", Scheme: "bearer"}}
 	}
 	return nil // mutualTLS has no secret to name
 }
@@ -113,7 +113,7 @@ func (d *apiDoc) authOf(scheme *yamldoc.Map, need yamldoc.Field, several bool) [
 // oauth returns the secrets of OAuth: those of a client where the flow of client
 // credentials is the only one, and otherwise a token. A token can be renewed
 // where its flow says how and a secret for it is there.
-func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []apiAuth {
+func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []Credential {
 	address := func(flow *yamldoc.Map, key string) string {
 		text := textOf(d.get(flow, key))
 		u, err := url.Parse(text)
@@ -124,12 +124,12 @@ func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []apiAuth {
 	}
 	client := mapOf(d.get(flows, "clientCredentials"))
 	if at := address(client, "tokenUrl"); at != "" && len(flows.Fields) == 1 && len(scope) <= maxAPIAddress {
-		return []apiAuth{
+		return []Credential{
 			{Secret: prefix + "CLIENT_ID", Scheme: "clientCredentials", TokenURL: at, Scope: scope},
 			{Secret: prefix + "CLIENT_SECRET", Scheme: "clientCredentials", TokenURL: at},
 		}
 	}
-	out := apiAuth{Secret: prefix + "TOKEN", Scheme: "bearer"}
+	out := Credential{Secret: prefix + "TOKEN", Scheme: "bearer"}
 	for _, name := range []string{"authorizationCode", "password"} {
 		flow := mapOf(d.get(flows, name))
 		if at := address(flow, "refreshUrl"); at != "" {
@@ -142,5 +142,5 @@ func (d *apiDoc) oauth(flows *yamldoc.Map, prefix, scope string) []apiAuth {
 		out.Refresh, out.Client, out.Key = prefix+"REFRESH_TOKEN", prefix+"CLIENT_ID", prefix+"CLIENT_SECRET"
 		break
 	}
-	return []apiAuth{out}
+	return []Credential{out}
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -131,7 +132,6 @@ func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error)
 	if err != nil {
 		return fetched{}, errors.New("the address does not make a request") // the cause would repeat the query
 	}
-	req.Header.Set("User-Agent", "ken")
 	req.Header.Set("Accept", "application/json, application/yaml, application/x-ndjson, text/markdown, text/plain, */*;q=0.5")
 	if have != nil && have.ETag != "" {
 		req.Header.Set("If-None-Match", have.ETag)
@@ -139,16 +139,23 @@ func (r *Remote) fetch(ctx context.Context, have *remoteHeader) (fetched, error)
 	if have != nil && have.Modified != "" {
 		req.Header.Set("If-Modified-Since", have.Modified)
 	}
+	return r.do(req, have != nil)
+}
+
+// do makes a request and reads its answer. conditional says that the answer may be
+// that nothing changed.
+func (r *Remote) do(req *http.Request, conditional bool) (fetched, error) {
+	req.Header.Set("User-Agent", "ken")
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return fetched{}, plainFetchError(err)
 	}
 	defer resp.Body.Close()
 	switch {
-	case resp.StatusCode == http.StatusNotModified && have != nil:
+	case resp.StatusCode == http.StatusNotModified && conditional:
 		return fetched{unchanged: true}, nil
 	case resp.StatusCode != http.StatusOK:
-		return fetched{}, fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return fetched{}, &StatusError{resp.StatusCode}
 	case resp.Header.Get("Content-Encoding") != "":
 		return fetched{}, fmt.Errorf("the server sent it encoded as %q", resp.Header.Get("Content-Encoding"))
 	case resp.ContentLength > r.limit:
@@ -191,6 +198,44 @@ func plainFetchError(err error) error {
 		return pe
 	}
 	return err
+}
+
+// A StatusError is an answer that says that a request failed.
+type StatusError struct{ Status int }
+
+// HTTPStatus returns the status.
+func (e *StatusError) HTTPStatus() int { return e.Status }
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// Ask posts a JSON text to an address and returns the answer, with the limits of
+// [Fetch]. No redirect is followed: the headers may be credentials.
+func Ask(ctx context.Context, address string, header http.Header, body []byte) (data []byte, shown string, err error) {
+	r, err := New(Config{URL: address})
+	if err != nil {
+		return nil, "", err
+	}
+	r.client.CheckRedirect = func(next *http.Request, _ []*http.Request) error {
+		return fmt.Errorf("it redirects to %s, which is not followed; name that address", showURL(next.URL))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, r.shown, errors.New("the address does not make a request") // the cause would repeat the query
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/graphql-response+json, application/json;q=0.9")
+	got, err := r.do(req, false)
+	if err != nil {
+		refused := r.refusal(err)
+		refused.Op = "fetch"
+		return nil, r.shown, refused
+	}
+	return got.data, r.shown, nil
 }
 
 // Fetch reads the content of an address once, as a [Remote] does: over https, or

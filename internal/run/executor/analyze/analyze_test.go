@@ -218,7 +218,7 @@ func TestS5U05Rules(t *testing.T) {
 				t.Errorf("summary of %.20q lacks %q:\n%s", tt.text, want, text)
 			}
 		}
-		if tt.text == many && (!strings.Contains(text, "ken config set model") || strings.Count(text, "all is well") != 10) {
+		if tt.text == many && (!strings.Contains(text, "ken model set") || strings.Count(text, "all is well") != 10) {
 			t.Errorf("summary = %s\nwant the key and ten lines", text)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/jsonvalid"
 	"ken/internal/run/executor"
 	"ken/internal/run/result"
 )
@@ -31,7 +32,16 @@ func (x *exchange) result(a *answer) capability.Result {
 		},
 	}
 	say := func(text string) { r.Parts = append(r.Parts, capability.Part{Text: text}) }
-	if a.status >= 300 || len(a.body) == 0 {
+	if g := x.plan.op.graph; g != nil {
+		own := *a
+		a = &own // the answer may be in the cache
+		lines, failed := g.unpack(a)
+		r.Failed = r.Failed || failed
+		if len(lines) > 0 {
+			say(strings.Join(lines, "\n"))
+		}
+	}
+	if a.status >= 300 || len(a.body) == 0 && len(r.Parts) == 0 {
 		say(fmt.Sprintf("HTTP %d %s", a.status, http.StatusText(a.status)))
 	}
 	switch {
@@ -80,7 +90,7 @@ func (x *exchange) show(r *capability.Result, a *answer) {
 	if said != "" {
 		r.Meta["content_type"] = said
 	}
-	valid := json.Valid(a.body) && !a.truncated
+	valid := jsonvalid.Valid(a.body) && !a.truncated
 	switch {
 	case valid && (isJSON(said) || said == "" || a.body[0] == '{' || a.body[0] == '['):
 		if x.plan.choose != nil && a.status < 400 {

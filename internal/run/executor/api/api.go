@@ -3,6 +3,7 @@
 //
 //   - api.rest makes the request of an OpenAPI operation, or of a recipe with a
 //     method and a URL.
+//   - api.graphql makes the request of a query or mutation of a GraphQL API.
 //   - api.get, api.post and so on take the URL as an argument.
 //
 // Policy is told the hosts of a call before it is made, and the call reaches no
@@ -136,7 +137,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	}
 	return executor.Facts{
 		Hosts: p.hosts(), Required: []string{executor.PermNetwork}, Args: p.args,
-		Line: p.method + " " + p.url.String(), Destructive: p.method == http.MethodDelete,
+		Line: p.line(), Destructive: p.method == http.MethodDelete,
 		Isolation: json.RawMessage(isolation),
 	}, nil
 }

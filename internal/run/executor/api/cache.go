@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A cache keeps answers to GET requests as HTTP allows a private cache to. An
+// A cache keeps answers to GET requests and to queries of GraphQL as HTTP allows a
+// private cache to. An
 // entry belongs to one principal, one set of secrets and one request with all of
 // its headers, so no caller is given what another was told. Its users hold
 // Executor.mu.
@@ -69,7 +70,9 @@ func (x *exchange) remembered(u *url.URL) *entry {
 	return x.cache.by[key]
 }
 
-func (x *exchange) cacheable() bool { return x.plan.method == http.MethodGet && x.plan.body == nil }
+func (x *exchange) cacheable() bool {
+	return x.plan.method == http.MethodGet && x.plan.body == nil || x.plan.query()
+}
 
 func (x *exchange) cacheKey(u *url.URL) cacheKey {
 	var secrets []string
@@ -77,7 +80,7 @@ func (x *exchange) cacheKey(u *url.URL) cacheKey {
 		v, _ := x.secret(a.Secret)
 		secrets = append(secrets, a.Secret, v)
 	}
-	raw, _ := json.Marshal([]any{x.call.Principal, u.String(), x.plan.header, x.plan.cookies, secrets}) // plain data
+	raw, _ := json.Marshal([]any{x.call.Principal, u.String(), x.plan.header, x.plan.cookies, secrets, x.plan.body}) // plain data
 	return sha256.Sum256(raw)
 }
 
@@ -98,6 +101,12 @@ func (x *exchange) remember(u *url.URL, a *answer) {
 		return
 	}
 	n := newEntry(a, time.Now())
+	if g := x.plan.op.graph; g != nil && n != nil {
+		n.etag, n.since = "", "" // a POST is not asked again whether it changed
+		if n.until.IsZero() || !g.faultless(a) {
+			return
+		}
+	}
 	if n == nil {
 		return
 	}

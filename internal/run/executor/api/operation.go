@@ -27,6 +27,7 @@ type operation struct {
 	named       []string // hosts that the recipe names besides, as it writes them
 	others      []string // and without their ports
 	rest        string   // where arguments go that are no fields: "query", "body" or "", nowhere
+	graph       *graph   // nil for all but GraphQL
 }
 
 // A field is where an argument goes.
@@ -88,7 +89,8 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 		named: run.Hosts, others: hostsOf(run.Hosts),
 	}
 	_, verb, _ := strings.Cut(run.Runner, ".")
-	if verb = strings.ToUpper(verb); verb != "REST" {
+	isGraph := run.Runner == "api.graphql" && c.Origin.Format == "graphql"
+	if verb = strings.ToUpper(verb); verb != "REST" && !isGraph {
 		if op.method != "" && op.method != verb {
 			return nil, fmt.Errorf("the runner %s does not match the method %s", run.Runner, op.method)
 		}
@@ -112,11 +114,14 @@ func readOperation(c *capability.Capability, schema json.RawMessage) (*operation
 		path, query, _ := strings.Cut(op.template, "?")
 		op.path, op.query = piecesOf(path), piecesOf(query)
 	}
-	if c.Origin.Format != "openapi" {
-		op.readRecipe(c, schema)
-		return op, nil
+	switch {
+	case isGraph:
+		return op, op.readGraph(c)
+	case c.Origin.Format == "openapi":
+		return op, op.readMeta(c)
 	}
-	return op, op.readMeta(c)
+	op.readRecipe(c, schema)
+	return op, nil
 }
 
 func methods() []string {
@@ -132,7 +137,7 @@ func (op *operation) readMeta(c *capability.Capability) error {
 	where, style := map[string]string{}, map[string]string{}
 	var reserved, binary []string
 	media := map[string]string{}
-	for key, into := range map[string]any{"in": &where, "style": &style, "auth": &op.auth, "reserved": &reserved, "binary": &binary, "media": &media} {
+	for key, into := range map[string]any{"in": &where, "style": &style, "reserved": &reserved, "binary": &binary, "media": &media} {
 		if text := c.Meta[key]; text != "" && json.Unmarshal([]byte(text), into) != nil {
 			return bad
 		}
@@ -153,6 +158,14 @@ func (op *operation) readMeta(c *capability.Capability) error {
 			return fmt.Errorf("parameter %.60q would replace a header that controls how the request is parsed", name)
 		}
 		op.fields[name] = f
+	}
+	return op.readAuth(c)
+}
+
+// readAuth reads how the secrets of an operation are sent.
+func (op *operation) readAuth(c *capability.Capability) error {
+	if text := c.Meta["auth"]; text != "" && json.Unmarshal([]byte(text), &op.auth) != nil {
+		return errors.New("the request description cannot be read")
 	}
 	for _, a := range op.auth {
 		if err := a.check(); err != nil {

@@ -33,9 +33,20 @@ type plan struct {
 	pages  int
 }
 
-// safe reports whether the request changes nothing, by the word of HTTP. An
-// operation that its name contradicts is not taken at that word.
-func (p *plan) safe() bool { return safe(p.method) && p.capability.Claims == nil }
+// safe reports whether the request changes nothing, by the word of HTTP or GraphQL.
+// An operation that its name contradicts is not taken at that word.
+func (p *plan) safe() bool { return (safe(p.method) || p.query()) && p.capability.Claims == nil }
+
+// query reports whether the request is a query of GraphQL.
+func (p *plan) query() bool { return p.op.graph != nil && p.op.graph.kind == "query" }
+
+// line is how a request is named to people.
+func (p *plan) line() string {
+	if g := p.op.graph; g != nil {
+		return p.method + " " + p.url.String() + " " + g.kind + " " + g.field
+	}
+	return p.method + " " + p.url.String()
+}
 
 // hosts are those that the call may reach.
 func (p *plan) hosts() []string {
@@ -92,6 +103,9 @@ func unfit(call capability.Call, err error, fix string) error {
 
 // fill makes the request of the arguments.
 func (p *plan) fill(args map[string]any) error {
+	if p.op.graph != nil {
+		return p.fillGraph(args)
+	}
 	var err error
 	if p.choose, p.pages, err = p.own(args); err != nil {
 		return err

@@ -231,12 +231,15 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 }
 
 func (e *Executor) open(ctx context.Context, call capability.Call, name string) (Model, error) {
-	fix := "name one with `ken config set model PROVIDER/NAME` (the key model in ken.yaml)"
+	fix := "name one with `ken model set PROVIDER/NAME` (the key model in ken.yaml)"
 	if e.cfg.Model == nil {
 		return Model{}, &capability.Error{Kind: capability.Unavailable, Op: "ask with", Target: string(call.Target), Err: errors.New("no model is configured"), Fix: fix}
 	}
 	m, err := e.cfg.Model(ctx, name)
 	if err != nil {
+		if said, ok := errors.AsType[*capability.Error](err); ok && said.Fix != "" {
+			fix = "" // the error says it
+		}
 		return Model{}, &capability.Error{Kind: capability.Unavailable, Op: "ask with", Target: string(call.Target), Err: errors.New(untrusted.Line(err.Error(), 400)), Fix: fix}
 	}
 	return m, nil

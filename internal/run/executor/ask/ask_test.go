@@ -160,7 +160,7 @@ func TestChecklist(t *testing.T) {
 				c.Model = func(context.Context, string) (Model, error) { return Model{}, errors.New("no key\x1b[31m for acme") }
 			})
 			_, err := b.Invoke(t.Context(), executortest.Call("tool:text", `{"text":"x"}`))
-			if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "ken config set model") {
+			if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "ken model set") {
 				t.Errorf("error %v", err)
 			}
 			none := newBench(t, func(c *Config) { c.Model = nil })

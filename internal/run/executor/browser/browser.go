@@ -54,6 +54,11 @@ type Config struct {
 	// in a second. Nil and zero: the defaults of the proxy.
 	Network func() (bytes, rate int64)
 
+	// Most is how many browsers run at once, and Idle how long one lives that no
+	// call uses. Both are asked at every use. Nil: 4, and 5 minutes.
+	Most func() int
+	Idle func() time.Duration
+
 	// Limits bound a browser. Wall bounds a call [300 s].
 	Limits sandbox.Limits
 
@@ -62,8 +67,6 @@ type Config struct {
 }
 
 const (
-	mostBrowsers  = 4                // at once
-	idleLife      = 5 * time.Minute  // of a browser that no call uses
 	longestLife   = 60 * time.Minute // of any browser
 	startLimit    = 30 * time.Second
 	mostText      = 1 << 20 // characters of a page that are read
@@ -113,6 +116,12 @@ func New(cfg Config) (*Executor, error) {
 	if cfg.Limits.Wall <= 0 {
 		cfg.Limits.Wall = 300 * time.Second
 	}
+	if cfg.Most == nil {
+		cfg.Most = func() int { return 4 }
+	}
+	if cfg.Idle == nil {
+		cfg.Idle = func() time.Duration { return 5 * time.Minute }
+	}
 	return &Executor{
 		cfg: cfg, root: root, browsers: map[key]*instance{},
 		programs: executor.NewPrograms(cfg.Path, append(slices.Clip(cfg.Avoid), cfg.Extensions)...).Within(cfg.Require),
@@ -145,7 +154,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 		return executor.Facts{}, executor.Outdated("browse", call)
 	}
 	f := executor.Facts{
-		Hosts: p.hosts(), Required: []string{permBrowser, executor.PermNetwork}, Line: p.line(), Args: p.given,
+		Hosts: p.hosts(), Required: []string{permBrowser, executor.PermNetwork}, Line: p.line(), Args: p.given, State: p.state(),
 		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Isolation: executor.Planned(ctx, e.cfg.Require),
 	}
 	switch p.verb {
@@ -209,6 +218,10 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 		return capability.Result{}, e.failed(ctx, p, err)
 	}
 	defer e.exit(i)
+	p.open = i
+	if err := executor.SameState(call, p.state(), "the page"); err != nil {
+		return capability.Result{}, err
+	}
 	// A browser that does not answer in time is ended: a page can keep it busy
 	// for ever.
 	stop := context.AfterFunc(ctx, i.kill)
@@ -286,7 +299,7 @@ func (e *Executor) enter(ctx context.Context, p *plan) (*instance, error) {
 			victim, ok := e.oldest()
 			if !ok {
 				e.mu.Unlock()
-				return nil, fmt.Errorf("%d browsers are at work, and more are not run at once", mostBrowsers)
+				return nil, fmt.Errorf("%d browsers are at work, the limit of limits.browsers", e.cfg.Most())
 			}
 			if victim != nil {
 				delete(e.browsers, victim.key)
@@ -320,7 +333,7 @@ func (e *Executor) enter(ctx context.Context, p *plan) (*instance, error) {
 // oldest returns the browser to end for a new one: nil where there is room. It
 // is false if all are in use.
 func (e *Executor) oldest() (*instance, bool) {
-	if len(e.browsers) < mostBrowsers {
+	if len(e.browsers) < e.cfg.Most() {
 		return nil, true
 	}
 	var out *instance
@@ -357,9 +370,10 @@ func (e *Executor) release(i *instance) {
 	if i.idle != nil {
 		i.idle.Stop()
 	}
-	i.idle = time.AfterFunc(idleLife, func() {
+	life := e.cfg.Idle()
+	i.idle = time.AfterFunc(life, func() {
 		e.mu.Lock()
-		over := i.users == 0 && time.Since(i.used) >= idleLife
+		over := i.users == 0 && time.Since(i.used) >= life
 		if over && e.browsers[i.key] == i {
 			delete(e.browsers, i.key)
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/run/executor"
 	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
@@ -422,4 +423,38 @@ func TestBrowserLimits(t *testing.T) {
 	}
 	r.fails(t, "s", "read", nil, "no page is open")
 	has(t, "after that", r.do(t, "s", "open", object{"url": s.URL + "/two"}), "second page")
+}
+
+// TestBrowserOtherPage: an act that was decided on for one page is not done on
+// another, and its approval is not one for other pages.
+func TestBrowserOtherPage(t *testing.T) {
+	needChromium(t)
+	r, s := newRig(t, nil), newSite(t)
+	first := ref(t, r.do(t, "s", "open", object{"url": s.URL + "/form"}), "[button ", ": Send")
+	decided := func(args object) (capability.Call, string) {
+		t.Helper()
+		c := call("s", "click", args)
+		f, err := r.Facts(t.Context(), c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Code = executor.InState("", f.State)
+		return c, f.State
+	}
+	c, state := decided(object{"element": "button"})
+	text := r.do(t, "s", "open", object{"url": s.URL + "/gone"})
+	if _, err := r.Invoke(t.Context(), c); capability.KindOf(err) != capability.Conflict || !strings.Contains(fmt.Sprint(err), "the page has changed") {
+		t.Errorf("a click that was decided on for %s, on another page = %v (%s was %s)", state, err, first, text)
+	}
+	has(t, "the button", r.do(t, "s", "read", nil), "Once")
+	again, other := decided(object{"element": "button"})
+	if other == state || again.Code == c.Code {
+		t.Errorf("the state is %q on both pages", state)
+	}
+	if res, err := r.Invoke(t.Context(), again); err != nil || res.Failed {
+		t.Errorf("a click on the page that it was decided on for = %+v, %v", res, err)
+	}
+	if _, none := decided(object{"element": "button", "url": s.URL + "/form"}); none != "" {
+		t.Errorf("a click that opens its page depends on the state %q", none)
+	}
 }

@@ -260,6 +260,21 @@ func (p *plan) hosts() []string {
 	return slices.Compact(out)
 }
 
+// state returns what the call depends on besides its arguments: the page that is
+// open, for an act on it. References such as e5 mean something else on another page.
+// A page may change its query and fragment at any time.
+func (p *plan) state() string {
+	if p.url != nil || !slices.Contains([]string{verbFill, verbClick, verbSelect, verbUpload, verbDownload}, p.verb) {
+		return ""
+	}
+	at := ""
+	if p.open != nil {
+		at, _, _ = strings.Cut(p.open.address(), "#")
+		at, _, _ = strings.Cut(at, "?")
+	}
+	return "page " + at
+}
+
 // line is the call for the record and for questions. What is typed into a field
 // is not part of it.
 func (p *plan) line() string {

@@ -179,9 +179,10 @@ func (p plan) childEnded(ctx context.Context, out *limitedBuffer, said *firstWor
 }
 
 // childEnv is where SQLite puts its temporary files, and how the race detector of
-// a test behaves; nothing else: a child needs no secret of its parent's.
+// a test behaves; nothing else: a child needs no secret of its parent's. One
+// processor is enough for one statement, and starting others takes time.
 func childEnv() []string {
-	env := []string{"GOTRACEBACK=none"}
+	env := []string{"GOTRACEBACK=none", "GOMAXPROCS=1"}
 	for _, name := range []string{"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "SystemRoot", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

@@ -79,7 +79,9 @@ func openSQLite(path string, write bool) (*sqliteFile, error) {
 	if write {
 		flags = lib.SQLITE_OPEN_READWRITE
 	}
-	rc := lib.Xsqlite3_open_v2(f.tls, name, at, flags|lib.SQLITE_OPEN_FULLMUTEX|lib.SQLITE_OPEN_EXRESCODE|lib.SQLITE_OPEN_NOFOLLOW, 0)
+	// Without a mutex: one goroutine uses the connection. The only other that
+	// touches it interrupts it, which needs none.
+	rc := lib.Xsqlite3_open_v2(f.tls, name, at, flags|lib.SQLITE_OPEN_NOMUTEX|lib.SQLITE_OPEN_EXRESCODE|lib.SQLITE_OPEN_NOFOLLOW, 0)
 	f.db = libc.AtomicLoadPUintptr(at)
 	if rc != lib.SQLITE_OK {
 		err := f.fault(rc)

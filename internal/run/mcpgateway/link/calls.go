@@ -17,6 +17,10 @@ type request struct {
 	name   string
 	send   func(ctx context.Context, p *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error)
 	decode func(raw json.RawMessage) (answer, error)
+
+	// post sends a request without answers past the SDK, or reports false. It may be
+	// nil.
+	post func(ctx context.Context, p *pendingCall, listens bool) (w *posted, can bool)
 }
 
 // Call calls a tool with call.Arguments. A result with Failed is the tool's own
@@ -25,12 +29,6 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 	return l.do(ctx, call, request{
 		op: "call tool", name: tool, decode: decodeCall,
 		send: func(ctx context.Context, p *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
-			if len(answers) == 0 && state == "" {
-				_, listens := meta[mcp.MetaKeyLogLevel]
-				if done, err := l.callTool(ctx, p, tool, &call, listens); done {
-					return nil, err
-				}
-			}
 			if done, err := l.resumeTask(p, answers, state); done {
 				return nil, err
 			}
@@ -39,6 +37,9 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 				params.Arguments = call.Arguments
 			}
 			return orNil(l.session.CallTool(ctx, params))
+		},
+		post: func(ctx context.Context, p *pendingCall, listens bool) (*posted, bool) {
+			return l.postTool(ctx, p, tool, &call, listens)
 		},
 	})
 }
@@ -91,26 +92,30 @@ func (l *Link) do(ctx context.Context, call capability.Call, r request) (capabil
 			return capability.Result{}, err
 		}
 	}
-	p, err := l.start(ctx, call, r)
+	p, w, err := l.start(ctx, call, r)
 	if err != nil {
 		return capability.Result{}, err
+	}
+	if w != nil {
+		return l.awaitPosted(ctx, call, r, p, w)
 	}
 	return l.await(ctx, call, r, p)
 }
 
-// start sends the request.
-func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pendingCall, error) {
+// start sends the request. What it posted is waited for by awaitPosted.
+func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pendingCall, *posted, error) {
 	var answers mcp.InputResponseMap
 	var state string
 	if l.modern {
 		own, given, err := openState(call.State, call.Answers)
 		if err != nil {
-			return nil, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: l.target(r), Err: err,
+			return nil, nil, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: l.target(r), Err: err,
 				Fix: "make the call again without answers and state"}
 		}
 		answers, state = rawResponses(given), own
 	}
 	p := &pendingCall{who: [2]string{call.Principal.Tenant, call.Principal.ID}, asked: make(chan struct{}, 1), done: make(chan struct{})}
+	p.bind = func() (string, error) { return binding(call, r) }
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	_, listens := call.Live.(capability.Reporter)
 	if listens {
@@ -118,7 +123,12 @@ func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pen
 	}
 	if !l.pending.add(p) {
 		p.cancel()
-		return nil, l.closed(r)
+		return nil, nil, l.closed(r)
+	}
+	if r.post != nil && len(answers) == 0 && state == "" {
+		if w, can := r.post(ctx, p, listens); can {
+			return p, w, nil
+		}
 	}
 
 	meta := mcp.Meta{}
@@ -130,12 +140,17 @@ func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pen
 		meta[mcp.MetaKeyLogLevel] = "info"
 	}
 	go l.send(p, r, meta, answers, state)
-	return p, nil
+	return p, nil, nil
 }
 
 // send waits for the answer to a request, and for what it comes to.
 func (l *Link) send(p *pendingCall, r request, meta mcp.Meta, answers mcp.InputResponseMap, state string) {
 	res, err := r.send(p.ctx, p, meta, answers, state)
+	l.conclude(p, r, res, err)
+}
+
+// conclude ends a call that was answered, after the task that the answer may be.
+func (l *Link) conclude(p *pendingCall, r request, res mcp.Result, err error) {
 	if t := asTask(p.raw.Load()); t != nil && err == nil {
 		p.raw.Store(nil)
 		res, err = nil, l.follow(p, t, nil)

@@ -60,6 +60,7 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		req = named(req)
 		body = head(req)
+		req = traced(req, body)
 	}
 	resp, err := c.next.RoundTrip(req)
 	if err != nil {

@@ -20,8 +20,27 @@ import (
 // where the SDK has to be asked: over HTTP, and before the server has been told
 // who asks.
 func (t *tap) direct(ctx context.Context, method string, meta requestMeta, params string) (result json.RawMessage, can bool, err error) {
-	if t == nil || t.l.wire == nil {
+	w, can := t.post(ctx, method, meta, params)
+	if !can {
 		return nil, false, nil
+	}
+	result, err = w.wait(ctx)
+	return result, true, err
+}
+
+// A posted is a request that was sent past the SDK. One of its methods wait, forget
+// and withdraw must be called.
+type posted struct {
+	t      *tap
+	id     jsonrpc.ID
+	answer <-chan *jsonrpc.Response // gets one
+	err    error                    // why it was not sent
+}
+
+// post is the first half of direct: it sends the request.
+func (t *tap) post(ctx context.Context, method string, meta requestMeta, params string) (w *posted, can bool) {
+	if t == nil || t.l.wire == nil {
+		return nil, false
 	}
 	t.mu.Lock()
 	asker := t.triple // another request may replace it meanwhile
@@ -34,34 +53,59 @@ func (t *tap) direct(ctx context.Context, method string, meta requestMeta, param
 	}
 	t.mu.Unlock()
 	if !ready {
-		return nil, false, nil
+		return nil, false
 	}
-	defer func() {
-		t.mu.Lock()
-		delete(t.waits, id)
-		t.mu.Unlock()
-	}()
+	w = &posted{t: t, id: id, answer: answer}
 	if err := t.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: t.params(asker, meta, params)}); err != nil {
 		if ctx.Err() == nil {
 			// As the SDK says of what was never sent.
 			err = fmt.Errorf("%w: %w", &jsonrpc.Error{Code: rejectedCode, Message: "the connection is closing"}, err)
 		}
-		return nil, true, err
+		w.err = err
+	}
+	return w, true
+}
+
+// wait is the second half of direct: it waits for the answer.
+func (w *posted) wait(ctx context.Context) (json.RawMessage, error) {
+	if w.err != nil {
+		w.forget()
+		return nil, w.err
 	}
 	select {
-	case m := <-answer:
-		return m.Result, true, m.Error
-	case <-t.over:
-		select { // it may have come with the last breath
-		case m := <-answer:
-			return m.Result, true, m.Error
-		default:
-		}
-		return nil, true, mcp.ErrConnectionClosed
+	case m := <-w.answer:
+		w.forget()
+		return m.Result, m.Error
+	case <-w.t.over:
+		return w.last()
 	case <-ctx.Done():
-		t.withdraw(ctx, id)
-		return nil, true, ctx.Err()
+		w.withdraw(ctx)
+		return nil, ctx.Err()
 	}
+}
+
+// last is the answer of a server that says nothing more.
+func (w *posted) last() (json.RawMessage, error) {
+	w.forget()
+	select { // it may have come with the last breath
+	case m := <-w.answer:
+		return m.Result, m.Error
+	default:
+		return nil, mcp.ErrConnectionClosed
+	}
+}
+
+// forget takes the request off the list of those that wait.
+func (w *posted) forget() {
+	w.t.mu.Lock()
+	delete(w.t.waits, w.id)
+	w.t.mu.Unlock()
+}
+
+// withdraw forgets the request and tells the server so.
+func (w *posted) withdraw(ctx context.Context) {
+	w.forget()
+	w.t.withdraw(ctx, w.id)
 }
 
 // A requestMeta is what the metadata of a request says besides who asks.
@@ -137,11 +181,11 @@ func (t *tap) introduced(params json.RawMessage) {
 	t.mu.Unlock()
 }
 
-// callTool sends tools/call past the SDK, and keeps the answer as it came.
-func (l *Link) callTool(ctx context.Context, p *pendingCall, tool string, call *capability.Call, listens bool) (can bool, err error) {
+// postTool sends tools/call past the SDK.
+func (l *Link) postTool(ctx context.Context, p *pendingCall, tool string, call *capability.Call, listens bool) (w *posted, can bool) {
 	name, err := json.Marshal(tool)
 	if err != nil {
-		return false, nil
+		return nil, false
 	}
 	rest := `"name":` + string(name)
 	if len(call.Arguments) > 0 {
@@ -151,14 +195,68 @@ func (l *Link) callTool(ctx context.Context, p *pendingCall, tool string, call *
 	if listens {
 		meta.level = "info"
 	}
-	raw, can, err := l.tap.direct(ctx, "tools/call", meta, rest)
-	if can && err == nil {
-		if len(raw) == 0 {
-			raw = emptyResult
-		}
-		p.raw.Store(&raw)
+	return l.tap.post(ctx, "tools/call", meta, rest)
+}
+
+// awaitPosted waits for the answer to a posted request on behalf of a caller. The
+// caller's goroutine does all that is usual. A call that asks something, or that is
+// answered with a task, goes on by itself and is waited for like any other.
+func (l *Link) awaitPosted(ctx context.Context, call capability.Call, r request, p *pendingCall, w *posted) (capability.Result, error) {
+	to, _ := call.Live.(capability.Reporter)
+	if w.err != nil && ctx.Err() == nil {
+		w.forget()
+		l.conclude(p, r, nil, w.err)
+		return p.res, p.err
 	}
-	return can, err
+	for {
+		var raw json.RawMessage
+		var err error
+		select {
+		case rep := <-p.reports:
+			rep.tell(to)
+			continue
+		case <-p.asked:
+			p.signal()
+			go func() {
+				raw, err := w.wait(p.ctx)
+				p.came(raw, err)
+				l.conclude(p, r, nil, err)
+			}()
+			return l.await(ctx, call, r, p)
+		case <-ctx.Done():
+			p.cancel()
+			l.pending.remove(p)
+			go w.withdraw(p.ctx)
+			return capability.Result{}, l.failure(ctx, r, p, ctx.Err())
+		case m := <-w.answer:
+			w.forget()
+			raw, err = m.Result, m.Error
+		case <-w.t.over:
+			raw, err = w.last()
+		case <-p.ctx.Done(): // the connection is being closed
+			go w.withdraw(p.ctx)
+			err = p.ctx.Err()
+		}
+		p.came(raw, err)
+		if err == nil && asTask(p.raw.Load()) != nil {
+			go l.conclude(p, r, nil, nil)
+			return l.await(ctx, call, r, p)
+		}
+		l.conclude(p, r, nil, err)
+		l.pending.flush(p, to)
+		return p.res, p.err
+	}
+}
+
+// came keeps the answer to a posted request as it came.
+func (p *pendingCall) came(raw json.RawMessage, err error) {
+	if err != nil {
+		return
+	}
+	if len(raw) == 0 {
+		raw = emptyResult
+	}
+	p.raw.Store(&raw)
 }
 
 // A page is one of a list of tools.

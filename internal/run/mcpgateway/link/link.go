@@ -5,6 +5,7 @@ package link
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/mcpskill"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -102,6 +104,8 @@ type Info struct {
 
 	HasTools, HasPrompts, HasResources, HasCompletions, HasSubscribe bool
 
+	HasSkills bool // it announces the extension for skills
+
 	Pid int // 0: not known
 }
 
@@ -110,7 +114,8 @@ type Info struct {
 type Link struct {
 	cfg    Config
 	info   Info
-	modern bool // 2026-07-28 and later: the server keeps the state of questions
+	modern bool   // 2026-07-28 and later: the server keeps the state of questions
+	key    string // seals the states of tasks
 
 	session *mcp.ClientSession
 	proc    Process // nil: not a stdio server
@@ -165,6 +170,7 @@ func Open(ctx context.Context, cfg Config) (*Link, error) {
 func open(ctx context.Context, cfg Config) (*Link, error) {
 	l := &Link{
 		cfg:     cfg,
+		key:     rand.Text(),
 		pending: newPendingCalls(cfg),
 		done:    make(chan struct{}),
 	}
@@ -232,7 +238,7 @@ func (l *Link) client() *mcp.Client {
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 	})
-	_ = knowTasks(c) // it fails for methods of the protocol itself, and these are none
+	_ = errors.Join(knowTasks(c), knowSkills(c)) // they fail for methods of the protocol itself, and these are none
 	c.AddReceivingMiddleware(l.receive)
 	c.AddSendingMiddleware(l.probeBriefly, l.withoutRoots, wholeList)
 	return c
@@ -245,6 +251,7 @@ func passedExtensions() map[string]any {
 	return map[string]any{
 		"io.modelcontextprotocol/ui": map[string]any{"mimeTypes": []any{"text/html;profile=mcp-app"}},
 		tasksExtension:               map[string]any{},
+		mcpskill.Extension:           map[string]any{},
 	}
 }
 
@@ -289,6 +296,7 @@ func (l *Link) learn(r *mcp.InitializeResult) {
 		l.info.HasResources = c.Resources != nil
 		l.info.HasSubscribe = c.Resources != nil && c.Resources.Subscribe
 		l.info.HasCompletions = c.Completions != nil
+		_, l.info.HasSkills = c.Extensions[mcpskill.Extension]
 	}
 	if p, ok := l.proc.(interface{ Pid() int }); ok {
 		l.info.Pid = p.Pid()

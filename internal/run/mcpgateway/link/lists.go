@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/know/source/mcpskill"
 	"ken/internal/untrusted"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,6 +32,7 @@ type Lists struct {
 	Prompts   []*mcp.Prompt
 	Resources []*mcp.Resource
 	Templates []*mcp.ResourceTemplate
+	Skills    []*mcpskill.Entry
 	Notes     []string
 }
 
@@ -63,6 +65,11 @@ func (l *Link) Lists(ctx context.Context) (Lists, error) {
 			return Lists{}, err
 		}
 		if out.Templates, err = optional(ctx, l, &out, &t, templatePage); err != nil {
+			return Lists{}, err
+		}
+	}
+	if l.info.HasSkills {
+		if err := l.listSkills(ctx, &out); err != nil {
 			return Lists{}, err
 		}
 	}

@@ -27,6 +27,8 @@ type pendingCall struct {
 	who    [2]string // tenant and id of whose call it is
 	about  string    // binds a call that is made again to this one; set when parked
 
+	bind func() (string, error) // returns what about would be
+
 	ctx    context.Context
 	cancel context.CancelFunc
 	asked  chan struct{} // takes one: there are questions

@@ -2,6 +2,9 @@ package link
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/capability"
 )
 
 // A server may answer a call with a task, which is asked about until it has
@@ -126,7 +131,7 @@ func (l *Link) follow(p *pendingCall, t *wireTask, answered []string) error {
 				delete(t.InputRequests, key) // the server has not looked at the answer yet
 			}
 			if len(t.InputRequests) > 0 {
-				return p.taskAsks(t, id, answered)
+				return l.taskAsks(p, t, id, answered)
 			}
 		case "failed":
 			if t.Error == nil {
@@ -150,12 +155,12 @@ func (t *wireTask) pause() time.Duration {
 }
 
 // taskAsks keeps what a task asks, as the result of a call that asks.
-func (p *pendingCall) taskAsks(t *wireTask, id string, answered []string) error {
-	state, err := json.Marshal(heldTask{ID: id, Answered: answered})
+func (l *Link) taskAsks(p *pendingCall, t *wireTask, id string, answered []string) error {
+	state, err := l.sealTask(p, heldTask{ID: id, Answered: answered})
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(asking{ResultType: "input_required", InputRequests: t.InputRequests, RequestState: taskMark + string(state)})
+	raw, err := json.Marshal(asking{ResultType: "input_required", InputRequests: t.InputRequests, RequestState: state})
 	if err != nil {
 		return err
 	}
@@ -164,16 +169,53 @@ func (p *pendingCall) taskAsks(t *wireTask, id string, answered []string) error 
 	return nil
 }
 
+// sealTask writes the state of a task that has asked. It passes through the caller,
+// so it is bound to the call: the id of a task alone would let any call of the same
+// server answer and read the task of any other.
+func (l *Link) sealTask(p *pendingCall, held heldTask) (string, error) {
+	text, err := json.Marshal(held)
+	if err != nil {
+		return "", err
+	}
+	sum, err := l.taskSum(p, text)
+	return taskMark + hex.EncodeToString(sum) + "." + string(text), err
+}
+
+// openTask reads such a state.
+func (l *Link) openTask(p *pendingCall, state string) (held heldTask, err error) {
+	given, text, _ := strings.Cut(strings.TrimPrefix(state, taskMark), ".")
+	sum, err := l.taskSum(p, []byte(text))
+	if err != nil {
+		return held, err
+	}
+	if !hmac.Equal([]byte(given), []byte(hex.EncodeToString(sum))) || json.Unmarshal([]byte(text), &held) != nil || held.ID == "" {
+		return held, &capability.Error{
+			Kind: capability.Conflict, Op: "call tool", Target: l.cfg.Name, Err: errors.New("the state is not one that was given for this call, or the connection to the server is a new one"),
+			Fix: "make the call again without answers and state",
+		}
+	}
+	return held, nil
+}
+
+func (l *Link) taskSum(p *pendingCall, text []byte) ([]byte, error) {
+	about, err := p.bind()
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, []byte(l.key))
+	fmt.Fprintf(mac, "%s\n%s", about, text)
+	return mac.Sum(nil), nil
+}
+
 // resumeTask answers what a task has asked, and goes on with it. It reports false
 // if the state is not that of a task.
 func (l *Link) resumeTask(p *pendingCall, answers mcp.InputResponseMap, state string) (bool, error) {
-	text, ok := strings.CutPrefix(state, taskMark)
-	if !ok {
+	if !strings.HasPrefix(state, taskMark) {
 		return false, nil
 	}
-	var held heldTask
-	if err := json.Unmarshal([]byte(text), &held); err != nil || held.ID == "" {
-		return true, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the state is not one that was given"}
+	held, err := l.openTask(p, state)
+	if err != nil {
+		return true, err
 	}
 	if _, err := l.aboutTask(p.ctx, "tasks/update", &taskParams{ID: held.ID, Responses: answers}); err != nil {
 		return true, err

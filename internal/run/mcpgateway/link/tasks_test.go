@@ -179,3 +179,35 @@ func TestTasksOfServers(t *testing.T) {
 		})
 	}
 }
+
+// TestTaskOfAnotherCall: only the call that a task belongs to goes on with it. The
+// state of a task is of no use to another tool, to other arguments, to another
+// principal or in another session, and it cannot be forged.
+func TestTaskOfAnotherCall(t *testing.T) {
+	s := &taskServer{cancelled: make(chan string, 1), polls: 3}
+	l := open(t, link.Config{Target: link.Target{Start: sdkServer(s.serve(t))}})
+	_, err := l.Call(soon(t), callOf(`{}`), "asks")
+	state := inquiryOf(t, err).State
+	for name, c := range map[string]struct {
+		tool, state string
+		change      func(*capability.Call)
+	}{
+		"tool":      {"ends", state, func(*capability.Call) {}},
+		"arguments": {"asks", state, func(c *capability.Call) { c.Arguments = json.RawMessage(`{"a":1}`) }},
+		"principal": {"asks", state, func(c *capability.Call) { c.Principal.ID = "ben" }},
+		"session":   {"asks", state, func(c *capability.Call) { c.Session = "other" }},
+		"made up":   {"ends", `ken-task:{"id":"asks"}`, func(*capability.Call) {}},
+		"cut":       {"asks", state[:len(state)-2], func(*capability.Call) {}},
+	} {
+		call := callOf(`{}`)
+		call.State, call.Answers = c.state, map[string]json.RawMessage{"who": json.RawMessage(`{"action":"accept","content":{"name":"Eve"}}`)}
+		c.change(&call)
+		if res, err := l.Call(soon(t), call, c.tool); err == nil || !strings.Contains(err.Error(), "the state is not one that was given for this call") {
+			t.Errorf("%s: Call(%s) = %+v, %v; want that the state is refused", name, c.tool, res, err)
+		}
+	}
+	if s.mu.Lock(); s.answered != "" {
+		t.Errorf("the task was answered with %s", s.answered)
+	}
+	s.mu.Unlock()
+}

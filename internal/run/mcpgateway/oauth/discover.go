@@ -30,7 +30,7 @@ func readChallenge(header http.Header) challenge {
 	// without it.
 	list, _ := oauthex.ParseWWWAuthenticate(header.Values("WWW-Authenticate"))
 	for _, one := range list {
-		if one.Scheme != "bearer" {
+		if one.Scheme != "bearer" && one.Scheme != "dpop" {
 			continue
 		}
 		if c.metadata == "" {
@@ -52,6 +52,7 @@ type place struct {
 	scopes   []string // that the resource knows
 	server   *oauthex.AuthServerMeta
 	own      bool // the server named none: it is its own authorization server
+	proofs   bool // tokens can be bound to a key
 }
 
 // discover finds out where tokens come from.
@@ -63,10 +64,13 @@ func (h *Handler) discover(ctx context.Context, c challenge) (*place, error) {
 	if err := h.checkURL(issuer); err != nil {
 		return nil, fmt.Errorf("the authorization server %s: %w", untrusted.Line(issuer, 200), err)
 	}
-	if p.server, err = h.findIssuer(ctx, issuer, p.own); err != nil {
+	meta, err := h.findIssuer(ctx, issuer, p.own)
+	if err != nil {
 		return nil, err
 	}
-	if p.server == nil {
+	if meta != nil {
+		p.server, p.proofs = &meta.AuthServerMeta, slices.Contains(meta.Proofs, "ES256")
+	} else {
 		base := strings.TrimSuffix(issuer, "/")
 		p.server = &oauthex.AuthServerMeta{
 			Issuer: issuer, AuthorizationEndpoint: base + "/authorize", TokenEndpoint: base + "/token", RegistrationEndpoint: base + "/register",
@@ -124,7 +128,7 @@ func covers(resource string, server *url.URL) bool {
 
 // findIssuer reads the metadata of an authorization server. It is nil where
 // there is none.
-func (h *Handler) findIssuer(ctx context.Context, issuer string, own bool) (*oauthex.AuthServerMeta, error) {
+func (h *Handler) findIssuer(ctx context.Context, issuer string, own bool) (*issuerMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return nil, err
@@ -138,13 +142,13 @@ func (h *Handler) findIssuer(ctx context.Context, issuer string, own bool) (*oau
 		places = append(places, root.JoinPath(path, "/.well-known/openid-configuration").String())
 	}
 	for _, at := range places {
-		meta := &oauthex.AuthServerMeta{}
+		meta := &issuerMeta{}
 		found, err := h.getJSON(ctx, at, meta)
 		if err != nil {
 			return nil, fmt.Errorf("read the metadata of the authorization server at %s: %w", at, err)
 		}
 		if found {
-			return meta, h.checkIssuer(meta, issuer, own)
+			return meta, h.checkIssuer(&meta.AuthServerMeta, issuer, own)
 		}
 	}
 	return nil, nil
@@ -162,10 +166,11 @@ func (h *Handler) checkIssuer(meta *oauthex.AuthServerMeta, issuer string, own b
 	if !same {
 		return fmt.Errorf("the metadata of the authorization server %s names a different issuer, %s", issuer, untrusted.Line(meta.Issuer, 200))
 	}
-	if !slices.Contains(meta.CodeChallengeMethodsSupported, "S256") {
+	machine := h.conf.Machine.Grant != "" // no browser and no code
+	if !machine && !slices.Contains(meta.CodeChallengeMethodsSupported, "S256") {
 		return fmt.Errorf("the authorization server %s does not announce PKCE with S256, which Ken requires so that a code cannot be stolen", issuer)
 	}
-	if meta.AuthorizationEndpoint == "" || meta.TokenEndpoint == "" {
+	if meta.AuthorizationEndpoint == "" && !machine || meta.TokenEndpoint == "" {
 		return fmt.Errorf("the metadata of the authorization server %s has no authorization or token endpoint", issuer)
 	}
 	for _, at := range []string{meta.AuthorizationEndpoint, meta.TokenEndpoint, meta.RegistrationEndpoint} {

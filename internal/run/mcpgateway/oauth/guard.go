@@ -183,7 +183,7 @@ func (h *Handler) Client(base *http.Client) *http.Client {
 	if inner == nil {
 		inner = http.DefaultTransport
 	}
-	c.Transport = stayHome{inner, origin(h.url)}
+	c.Transport = proving{h, stayHome{inner, origin(h.url)}}
 	check := c.CheckRedirect
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if origin(req.URL) != origin(h.url) {

@@ -33,6 +33,9 @@ type Config struct {
 
 	Scopes []string // asked for besides what the server names
 
+	// Machine says how to get a token without a person.
+	Machine Machine
+
 	// Keep keeps tokens and client secrets sealed.
 	Keep Keeper
 
@@ -73,6 +76,9 @@ type Handler struct {
 	failed   attempt // the last renewal, if it failed
 	replaced attempt // the last token that replaced a rejected one
 	inARow   int     // how many of those were rejected in a row, each within sharedFor
+	obtained attempt // the last token that was obtained without a person
+
+	nonces map[string]string // by origin: what its proofs must have in them
 }
 
 // An attempt is the outcome of a renewal. Requests that wait for the same
@@ -121,6 +127,9 @@ func New(c Config) (*Handler, error) {
 		if m, err := url.Parse(c.ClientMetadata); err != nil || m.Scheme != "https" || strings.Trim(m.Path, "/") == "" {
 			return refuse(errors.New("the address of the client's metadata is not valid"), "write it as https://HOST/PATH")
 		}
+	}
+	if fix, err := c.checkMachine(); err != nil {
+		return refuse(err, fix)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -272,6 +281,20 @@ func (h *Handler) Authorize(ctx context.Context, req *http.Request, resp *http.R
 	}
 	again := h.inARow >= mostInARow
 	h.mu.Unlock()
+	if h.conf.Machine.Grant != "" {
+		if again {
+			return h.unavailable("get a token for", errors.New("the server accepts none of the tokens that the authorization server gives"))
+		}
+		next, err := h.obtain(ctx, c)
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.replaced = attempt{access: next.Access, at: h.conf.Now()}
+		h.mu.Unlock()
+		h.set(next, false)
+		return nil
+	}
 	if resp.StatusCode == http.StatusUnauthorized && g != nil && g.Refresh != "" && !again {
 		if h.moved(ctx, g, c) {
 			g = nil // what was kept belongs to another authorization server

@@ -59,6 +59,9 @@ func (k sealed) Delete(_ context.Context, server string, by capability.Principal
 
 // load reads the grant that is kept, unless it is for something else.
 func (h *Handler) load(ctx context.Context) (*grant, error) {
+	if h.conf.Machine.Grant != "" {
+		return nil, nil // such tokens are not kept
+	}
 	value, ok, err := h.conf.Keep.Load(ctx, h.conf.Server, h.conf.Principal)
 	if err != nil || !ok {
 		return nil, err
@@ -73,6 +76,9 @@ func (h *Handler) load(ctx context.Context) (*grant, error) {
 }
 
 func (h *Handler) save(ctx context.Context, g *grant) error {
+	if h.conf.Machine.Grant != "" {
+		return nil
+	}
 	value, err := json.Marshal(g)
 	if err != nil {
 		return err

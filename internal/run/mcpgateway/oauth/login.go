@@ -25,6 +25,11 @@ const patience = 10 * time.Minute
 // Login lets a person log in, whether one has before or not, and keeps what
 // comes of it. It waits until the person has done so in a browser.
 func (h *Handler) Login(ctx context.Context) error {
+	if grant := h.conf.Machine.Grant; grant != "" {
+		return &capability.Error{
+			Kind: capability.Invalid, Op: "log in to", Target: h.conf.Server, Err: fmt.Errorf("the server has the grant %s, which needs no person", grant), Fix: "ken doctor tries it",
+		}
+	}
 	if h.conf.Ask == nil {
 		return h.unavailable("log in to", errors.New("cannot ask a person here"))
 	}
@@ -195,6 +200,11 @@ func (h *Handler) flow(ctx context.Context, p *place, scopes []string) (*grant, 
 	}
 	g := grant{
 		V: grantVersion, Resource: p.resource, Issuer: p.server.Issuer, TokenEndpoint: p.server.TokenEndpoint, Client: as, Scopes: scopes,
+	}
+	if p.proofs {
+		if g.Key, err = newKey(); err != nil {
+			return nil, err
+		}
 	}
 	return h.ask(ctx, g, url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {back.redirect()}, "code_verifier": {verifier},

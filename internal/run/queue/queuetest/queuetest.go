@@ -26,7 +26,7 @@ func Run(t *testing.T, fresh func(testing.TB) (a, b queue.Queue)) {
 		name string
 		test func(t *testing.T, a, b queue.Queue)
 	}{
-		{"keeps", keeps}, {"refuses", refuses}, {"order", order}, {"once", once}, {"limits", limits}, {"at", at}, {"every", every},
+		{"keeps", keeps}, {"refuses", refuses}, {"order", order}, {"once", once}, {"limits", limits}, {"turns", turns}, {"many", many}, {"needs", needs}, {"at", at}, {"every", every},
 		{"cancel", cancel}, {"cancel running", cancelRunning}, {"finish", finish}, {"approval", approval}, {"retry", retry},
 		{"unknown", unknown}, {"recover", recovers}, {"lost", lost}, {"watch", watch}, {"follow", follow}, {"progress", progress}, {"large", large},
 	} {
@@ -65,10 +65,22 @@ func get(t *testing.T, q queue.Queue, id string) queue.Job {
 	return j
 }
 
+// Claim takes one job, and reports false if there is none.
+func Claim(ctx context.Context, q queue.Queue, worker string, limits queue.Limits) (queue.Job, bool, error) {
+	jobs, err := q.Claim(ctx, queue.Ask{Worker: worker, Limits: limits})
+	if err != nil || len(jobs) == 0 {
+		return queue.Job{}, false, err
+	}
+	if len(jobs) > 1 {
+		return queue.Job{}, false, fmt.Errorf("Claim() of one job returned %d", len(jobs))
+	}
+	return jobs[0], true, nil
+}
+
 // claim takes the next job, which must be there.
 func claim(t *testing.T, q queue.Queue, worker string) queue.Job {
 	t.Helper()
-	j, ok, err := q.Claim(t.Context(), worker, queue.Limits{})
+	j, ok, err := Claim(t.Context(), q, worker, queue.Limits{})
 	if err != nil || !ok {
 		t.Fatalf("Claim() = %v, %v, want a job", ok, err)
 	}
@@ -77,7 +89,7 @@ func claim(t *testing.T, q queue.Queue, worker string) queue.Job {
 
 func claimNone(t *testing.T, q queue.Queue) {
 	t.Helper()
-	if j, ok, err := q.Claim(t.Context(), "nobody", queue.Limits{}); ok || err != nil {
+	if j, ok, err := Claim(t.Context(), q, "nobody", queue.Limits{}); ok || err != nil {
 		t.Fatalf("Claim() = %+v, %v, %v, want nothing", j, ok, err)
 	}
 }
@@ -187,7 +199,7 @@ func once(t *testing.T, a, b queue.Queue) {
 		q := []queue.Queue{a, b}[i%2]
 		all.Go(func() {
 			for {
-				j, ok, err := q.Claim(t.Context(), fmt.Sprint("w", i), queue.Limits{})
+				j, ok, err := Claim(t.Context(), q, fmt.Sprint("w", i), queue.Limits{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -225,7 +237,7 @@ func limits(t *testing.T, a, b queue.Queue) {
 	var held []queue.Job
 	for i := range 12 {
 		q := []queue.Queue{a, b}[i%2]
-		j, ok, err := q.Claim(t.Context(), "w", set)
+		j, ok, err := Claim(t.Context(), q, "w", set)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,11 +250,113 @@ func limits(t *testing.T, a, b queue.Queue) {
 		t.Fatalf("claimed %v, want two of each group", counts)
 	}
 	end(t, b, held[0], queue.Outcome{State: queue.Done})
-	if j, ok, err := a.Claim(t.Context(), "w", set); err != nil || !ok || j.Group != held[0].Group {
+	if j, ok, err := Claim(t.Context(), a, "w", set); err != nil || !ok || j.Group != held[0].Group {
 		t.Errorf("Claim() after one of %s ended = %+v, %v, %v, want another", held[0].Group, j, ok, err)
 	}
-	if j, ok, err := a.Claim(t.Context(), "w", queue.Limits{PerPrincipal: 2}); err != nil || !ok || j.Call.Principal.ID != "cleo" {
+	if j, ok, err := Claim(t.Context(), a, "w", queue.Limits{PerPrincipal: 2}); err != nil || !ok || j.Call.Principal.ID != "cleo" {
 		t.Errorf("Claim() where ann and ben have two = %+v, %v, %v, want cleo's", j, ok, err)
+	}
+}
+
+// turns: principals and their sessions take turns, whoever has more jobs that wait.
+// A higher priority goes first all the same.
+func turns(t *testing.T, a, b queue.Queue) {
+	for range 300 {
+		add(t, a, Job("ann", "", 0))
+	}
+	other := Job("ann", "", 0)
+	other.Call.Session = "other"
+	other = add(t, a, other)
+	quick, urgent := add(t, b, Job("ben", "", 0)), add(t, b, Job("ann", "", 1))
+	first, err := a.Claim(t.Context(), queue.Ask{Worker: "w", Most: 8, Limits: queue.Limits{PerPrincipal: 8}})
+	if err != nil || len(first) != 8 {
+		t.Fatalf("Claim() = %d jobs, %v, want 8", len(first), err)
+	}
+	if first[0].ID != urgent.ID {
+		t.Errorf("the first job is %s, want %s with the higher priority", first[0].ID, urgent.ID)
+	}
+	for _, want := range []queue.Job{quick, other} {
+		if !slices.ContainsFunc(first, func(j queue.Job) bool { return j.ID == want.ID }) {
+			t.Errorf("%s of %s in session %s is not among the first 8 jobs", want.ID, want.Call.Principal.ID, want.Call.Session)
+		}
+	}
+	late := add(t, b, Job("cleo", "", 0))
+	end(t, a, first[len(first)-1], queue.Outcome{State: queue.Done})
+	for range 100 { // it is found behind many within a moment
+		got, ok, err := Claim(t.Context(), a, "w", queue.Limits{PerPrincipal: 6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok && got.ID == late.ID {
+			return
+		}
+		if ok {
+			t.Fatalf("Claim() = %s of %s, want that of cleo", got.ID, got.Call.Principal.ID)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Error("the job of cleo was not found behind those of ann")
+}
+
+// many: a claim takes several jobs, and each once.
+func many(t *testing.T, a, b queue.Queue) {
+	for i := range 20 {
+		add(t, a, Job("ann", "", i))
+	}
+	taken := map[string]bool{}
+	for i, want := range []int{16, 4, 0} {
+		q := []queue.Queue{a, b}[i%2]
+		jobs, err := q.Claim(t.Context(), queue.Ask{Worker: "w", Most: 16})
+		if err != nil || len(jobs) != want {
+			t.Fatalf("Claim() = %d jobs, %v, want %d", len(jobs), err, want)
+		}
+		for k, j := range jobs {
+			if taken[j.ID] || k > 0 && j.Priority > jobs[k-1].Priority || get(t, a, j.ID).Worker != "w" {
+				t.Errorf("Claim() = %+v as number %d of %v", j, k, jobs)
+			}
+			taken[j.ID] = true
+			end(t, q, j, queue.Outcome{State: queue.Done})
+		}
+	}
+}
+
+// needs: a worker is not given a job that needs what it lacks, and workers say what
+// they have.
+func needs(t *testing.T, a, b queue.Queue) {
+	special, plain := Job("ann", "", 9), Job("ann", "", 0)
+	special.Needs = []string{queue.NeedProgram("ffmpeg"), queue.NeedSandbox("full")}
+	special, plain = add(t, a, special), add(t, a, plain)
+	lacks := func(needs []string) (out []string) {
+		for _, n := range needs {
+			if n == queue.NeedProgram("ffmpeg") {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	jobs, err := a.Claim(t.Context(), queue.Ask{Worker: "w1", Most: 8, Lacks: lacks})
+	if err != nil || len(jobs) != 1 || jobs[0].ID != plain.ID {
+		t.Fatalf("Claim() without ffmpeg = %v, %v, want %s alone", jobs, err, plain.ID)
+	}
+	m := queue.Member{ID: "w1", Host: "north", Sandbox: "full", Most: 8, Running: 1, Lacks: special.Needs[:1]}
+	if err := a.Join(t.Context(), m, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	live, err := b.Members(t.Context())
+	if err != nil || len(live) != 1 || live[0].Host != "north" || live[0].Sandbox != "full" || live[0].Most != 8 || live[0].Running != 1 {
+		t.Fatalf("Members() = %+v, %v, want what w1 said", live, err)
+	}
+	want := "no live worker can run it: w1 on north has no program ffmpeg"
+	if got := queue.Blocked(get(t, b, special.ID), live); got != want {
+		t.Errorf("Blocked() = %q, want %q", got, want)
+	}
+	live = append(live, queue.Member{ID: "w2"})
+	if got := queue.Blocked(get(t, b, special.ID), live); got != "" {
+		t.Errorf("Blocked() with a worker that has it = %q", got)
+	}
+	jobs, err = b.Claim(t.Context(), queue.Ask{Worker: "w2", Most: 8, Lacks: func([]string) []string { return nil }})
+	if err != nil || len(jobs) != 1 || jobs[0].ID != special.ID {
+		t.Errorf("Claim() with ffmpeg = %v, %v, want %s", jobs, err, special.ID)
 	}
 }
 

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -108,6 +109,30 @@ func allowed(rules []rule, t target) bool {
 			port = t.port == 80 || t.port == 443
 		}
 		if host && port {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers reports whether an allow list permits a host and port; port is 443 if it is
+// empty. A host "*.example.com" is permitted only by the same words in the list.
+func Covers(allow []string, host, portText string) bool {
+	rules, err := parseRules(allow)
+	if err != nil {
+		return false
+	}
+	bare, wild := strings.CutPrefix(host, "*.")
+	t, err := parseTarget(net.JoinHostPort(bare, cmp.Or(portText, "443")), "")
+	if err != nil {
+		return false
+	}
+	for _, r := range rules {
+		if wild && !r.below {
+			continue
+		}
+		r.below = r.below && !wild
+		if allowed([]rule{r}, t) {
 			return true
 		}
 	}

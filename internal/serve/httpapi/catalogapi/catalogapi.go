@@ -151,6 +151,9 @@ func (s *server) caseRoutes() []wire.Route {
 	}, {
 		Method: "POST", Path: "/api/v1/eval", Name: "evaluate", Group: group, Summary: "Measure how well the cases are found, as ken eval --json, with a row for each",
 		Body: EvalRequest{}, Answer: EvalReport{}, Operator: true, Limit: 8 << 20, Patience: time.Minute, Serve: s.evaluate,
+	}, {
+		Method: "POST", Path: "/api/v1/eval/checkup", Name: "checkUp", Group: group, Summary: "Ask for each capability in its own words: which are confused, and which descriptions to improve, as ken eval --json",
+		Answer: Checkup{}, Operator: true, Patience: 5 * time.Minute, Serve: s.checkup,
 	}}
 }
 

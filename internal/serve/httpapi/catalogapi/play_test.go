@@ -90,6 +90,24 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestCheckup: the catalog is asked for in its own words; what is confused and
+// what to improve is told.
+func TestCheckup(t *testing.T) {
+	r := newRig(t, office(), nil)
+	got := read[Checkup](r, chief, "POST", "/api/v1/eval/checkup", "")
+	if got.Capabilities == 0 || got.Requests < got.Capabilities || got.First == 0 || got.First > got.Three || got.LeftOut != 0 {
+		t.Errorf("checkup = %+v, want every capability asked for", got)
+	}
+	if got.Confusable == nil || got.Improve == nil {
+		t.Errorf("checkup = %+v, want lists, empty or not", got)
+	}
+	for _, a := range got.Improve {
+		if len(a.How) == 0 || a.Lost > a.Of {
+			t.Errorf("advice = %+v, want how to improve it", a)
+		}
+	}
+}
+
 // TestOneEvaluationAtATime: a second one is told so.
 func TestOneEvaluationAtATime(t *testing.T) {
 	r := newRig(t, office(), nil)

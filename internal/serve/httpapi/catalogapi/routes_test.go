@@ -70,6 +70,7 @@ func TestRequests(t *testing.T) {
 		{ann, "POST", "/api/v1/eval/cases", `{"query":"x","gold":[]}`, 403, `"operator-only"`},
 		{ann, "DELETE", "/api/v1/eval/cases/1", "", 403, `"operator-only"`},
 		{ann, "POST", "/api/v1/eval", `{}`, 403, `"operator-only"`},
+		{ann, "POST", "/api/v1/eval/checkup", "", 403, `"operator-only"`},
 		{ann, "GET", "/api/v1/reviews", "", 403, `"operator-only"`},
 		{ann, "POST", "/api/v1/reviews/tools.git", `{"action":"accept","digest":"d1"}`, 403, `"operator-only"`},
 		{chief, "GET", "/api/v1/eval/cases", "", 200, `{"cases":[],"cut":0,"problems":[]}`},

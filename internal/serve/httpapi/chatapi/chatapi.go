@@ -48,7 +48,7 @@ type Config struct {
 
 	// Reply answers what a turn asked: consent at the desk, everything else to
 	// the engine. Nil: nothing can be answered.
-	Reply func(ctx context.Context, who capability.Principal, session string, asked event.Asked, a Answer) error
+	Reply Reply
 
 	// Commands are what a caller can type, as far as they see it. Nil: nothing.
 	Commands func(who auth.Identity) *slash.Index
@@ -190,7 +190,33 @@ func (a *api) hold(r *wire.Request) (*session.Store, *stream.Hold, error) {
 		return nil, nil, err
 	}
 	hold, err := a.cfg.Hub.Hold(r.Who.Principal, head.ID)
-	return sessions, hold, err
+	if err != nil || !a.cfg.Hub.Shared() {
+		return sessions, hold, err
+	}
+	running, err := sessions.Running(r.Context(), r.Who.Principal, head.ID)
+	if err == nil && running {
+		err = &capability.Error{Kind: capability.Conflict, Op: "begin a turn of", Target: head.ID, Err: errors.New("another turn of this session runs"), Fix: "wait until it ends, or abort it"}
+	}
+	if err != nil {
+		hold.Release(false)
+		return nil, nil, err
+	}
+	hold.Settle(r.Context())
+	return sessions, hold, nil
+}
+
+// locate finds the replica on which a turn of a session runs, if the store says that one
+// does and this process does not know of it.
+func (a *api) locate(r *wire.Request, sessions *session.Store, head session.Head) error {
+	hub, who := a.cfg.Hub, r.Who.Principal
+	if !hub.Shared() || hub.Running(who, head.ID) {
+		return nil
+	}
+	running, err := sessions.Running(r.Context(), who, head.ID)
+	if err == nil && running {
+		hub.Locate(r.Context(), who, head.ID)
+	}
+	return err
 }
 
 // mode checks a requested mode.
@@ -216,24 +242,34 @@ func (a *api) abort(r *wire.Request) (any, error) {
 	if err := r.Decode(&Nothing{}); err != nil {
 		return nil, err
 	}
-	_, head, err := a.head(r)
+	sessions, head, err := a.head(r)
 	if err != nil {
 		return nil, err
 	}
-	return Aborted{a.cfg.Hub.Abort(r.Who.Principal, head.ID, func(ctx context.Context, left []event.Asked) {
-		a.deny(ctx, r.Who.Principal, head.ID, left)
-	})}, nil
+	if a.cfg.Hub.Abort(r.Who.Principal, head.ID, func(ctx context.Context, left []event.Asked) {
+		Deny(ctx, a.cfg.Reply, r.Who.Principal, head.ID, left)
+	}) {
+		return Aborted{true}, nil
+	}
+	if err := a.locate(r, sessions, head); err != nil {
+		return nil, err
+	}
+	aborted, err := a.cfg.Hub.AbortElsewhere(r.Context(), r.Who.Principal, head.ID)
+	return Aborted{aborted}, err
 }
 
-// deny denies what a turn wanted approval for that was stopped: no one should
-// find it at the desk and agree to it later. What cannot be refused expires.
-func (a *api) deny(ctx context.Context, who capability.Principal, id string, left []event.Asked) {
-	if a.cfg.Reply == nil {
+// Reply answers what a turn asked: see [Config.Reply].
+type Reply func(ctx context.Context, who capability.Principal, session string, asked event.Asked, a Answer) error
+
+// Deny denies the open approval requests of a turn that was stopped. So a person does
+// not find them at the desk and approve them later. What cannot be refused expires.
+func Deny(ctx context.Context, reply Reply, who capability.Principal, id string, left []event.Asked) {
+	if reply == nil {
 		return
 	}
 	for _, asked := range left {
 		if asked.What == event.Consent {
-			_ = a.cfg.Reply(ctx, who, id, asked, Answer{Text: "the turn was stopped", Scope: approval.Once})
+			_ = reply(ctx, who, id, asked, Answer{Text: "the turn was stopped", Scope: approval.Once})
 		}
 	}
 }
@@ -315,8 +351,15 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	default:
 		return nil, wire.Bad(fmt.Sprintf("covers is %.40q; it is call, prefix or tool", in.Covers))
 	}
-	_, head, err := a.head(r)
+	sessions, head, err := a.head(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.locate(r, sessions, head); err != nil {
+		return nil, err
+	}
+	said := Answer{Yes: in.Yes, Text: in.Text, Scope: scope, Covers: covers, Answers: in.Answers}
+	if elsewhere, err := a.cfg.Hub.AnswerElsewhere(r.Context(), r.Who.Principal, head.ID, r.PathValue("asked"), said); elsewhere {
 		return nil, err
 	}
 	asked, settle, err := a.cfg.Hub.Claim(r.Who.Principal, head.ID, r.PathValue("asked"))
@@ -325,15 +368,31 @@ func (a *api) answer(r *wire.Request) (any, error) {
 	}
 	taken := false
 	defer func() { settle(taken) }()
-	if (scope != "" || covers != "") && asked.What != event.Consent {
-		return nil, wire.Bad("scope and covers answer an approval request; this question asks for something else: " + string(asked.What))
-	}
-	if a.cfg.Reply == nil {
-		return nil, errors.New("nothing answers what turns ask")
-	}
-	err = a.cfg.Reply(r.Context(), r.Who.Principal, head.ID, asked, Answer{Yes: in.Yes, Text: in.Text, Scope: scope, Covers: covers, Answers: in.Answers})
+	err = said.give(r.Context(), a.cfg.Reply, r.Who.Principal, head.ID, asked)
 	taken = err == nil
 	return nil, busy(err)
+}
+
+// give answers a question.
+func (said Answer) give(ctx context.Context, reply Reply, who capability.Principal, id string, asked event.Asked) error {
+	if (said.Scope != "" || said.Covers != "") && asked.What != event.Consent {
+		return wire.Bad("scope and covers answer an approval request; this question asks for something else: " + string(asked.What))
+	}
+	if reply == nil {
+		return errors.New("this server cannot answer the questions of turns")
+	}
+	return reply(ctx, who, id, asked, said)
+}
+
+// Relayed answers a question of a turn that runs here for a caller of another replica.
+func Relayed(reply Reply) func(ctx context.Context, who capability.Principal, id string, asked event.Asked, answer json.RawMessage) error {
+	return func(ctx context.Context, who capability.Principal, id string, asked event.Asked, answer json.RawMessage) error {
+		var said Answer
+		if err := json.Unmarshal(answer, &said); err != nil {
+			return err
+		}
+		return busy(said.give(ctx, reply, who, id, asked))
+	}
 }
 
 func (a *api) complete(r *wire.Request) (any, error) {

@@ -139,6 +139,11 @@ func (a *api) read(r *wire.Request) (session.Head, []session.Entry, stream.Mark,
 		if err := closed(r.Who, head); err != nil {
 			return head, nil, mark, err
 		}
+		if !mark.Running { // here; another replica may run one
+			if err := a.locate(r, sessions, head); err != nil {
+				return head, nil, mark, err
+			}
+		}
 		if a.cfg.Hub.Mark(who, id).Gen != mark.Gen {
 			continue // a turn began or ended meanwhile
 		}

@@ -27,7 +27,13 @@ func (h *Hub) fit(name string, data []byte) []byte {
 // add takes an event that fits in and wakes all who wait for it. The lock is
 // held.
 func (h *Hub) add(l *log, name string, data []byte, part fragment) {
-	l.ring.add(Frame{ID: h.id(l.ring.last + 1), Name: name, Data: data}, part)
+	h.addAs(l, h.id(l.ring.last+1), name, data, part)
+	h.relay.changed(l)
+}
+
+// addAs is add for an event of another replica too: it has an id already.
+func (h *Hub) addAs(l *log, id, name string, data []byte, part fragment) {
+	l.ring.add(Frame{ID: id, Name: name, Data: data}, part)
 	l.tell()
 }
 
@@ -49,6 +55,7 @@ func (h *Hub) Follow(ctx context.Context, who capability.Principal, session, aft
 	return func(yield func(Frame) bool) {
 		l := h.use(keyOf(who, session))
 		defer h.leave(l)
+		h.relay.attach(ctx, l, after)
 		f := &follower{h: h, l: l, ctx: ctx, yield: yield}
 		f.begin(after)
 		f.run()
@@ -74,7 +81,7 @@ func (f *follower) begin(after string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if after != "" {
-		n, ok := f.h.number(after)
+		n, ok := f.h.find(l, after)
 		if !ok {
 			n = -1 // which is lost
 		}
@@ -84,6 +91,10 @@ func (f *follower) begin(after string) {
 	f.cursor = l.ring.last
 	if l.turn != nil {
 		f.cursor = l.turn.from.n
+	} else if m := &l.mirror; m.owner != "" {
+		if at, ok := m.place(m.owner, m.turn.From); ok {
+			f.cursor = at
+		}
 	}
 }
 
@@ -93,8 +104,8 @@ func (f *follower) run() {
 	for f.ctx.Err() == nil {
 		n, own, wake, over := f.next()
 		switch {
-		case own != "":
-			if !f.yield(Frame{ID: f.h.id(f.cursor), Name: own, Data: []byte(`{"type":"` + own + `"}`)}) {
+		case own.Name != "":
+			if !f.yield(own) {
 				return
 			}
 		case n > 0:
@@ -113,7 +124,7 @@ func (f *follower) run() {
 
 // next returns what there is: pieces, a frame of the follower's own, something to
 // wait for, or the end.
-func (f *follower) next() (n int, own string, wake <-chan struct{}, over bool) {
+func (f *follower) next() (n int, own Frame, wake <-chan struct{}, over bool) {
 	l := f.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,22 +132,32 @@ func (f *follower) next() (n int, own string, wake <-chan struct{}, over bool) {
 	switch {
 	case lost:
 		f.cursor = l.ring.last
-		return 0, "reset", nil, false
+		return 0, f.own("reset"), nil, false
 	case n > 0:
-		return n, "", nil, false
+		for i := range f.pieces[:n] {
+			if p := &f.pieces[i]; p.kind != whole {
+				p.frame.ID = f.h.idAt(l, p.last)
+			}
+		}
+		return n, own, nil, false
 	case !f.caught:
 		f.caught = true
-		if l.turn == nil {
-			return 0, "idle", nil, false
+		if !l.running() {
+			return 0, f.own("idle"), nil, false
 		}
 	}
 	if l.closing && l.turn == nil && !l.held {
-		return 0, "", nil, true
+		return 0, own, nil, true
 	}
 	if l.wake == nil {
 		l.wake = make(chan struct{})
 	}
-	return 0, "", l.wake, false
+	return 0, own, l.wake, false
+}
+
+// own is a frame that only this follower gets. The lock is held.
+func (f *follower) own(name string) Frame {
+	return Frame{ID: f.h.idAt(f.l, f.cursor), Name: name, Data: []byte(`{"type":"` + name + `"}`)}
 }
 
 // give hands pieces on.
@@ -145,7 +166,7 @@ func (f *follower) give(n int) bool {
 		p := &f.pieces[i]
 		frame := p.frame
 		if p.kind != whole {
-			frame = Frame{ID: f.h.id(p.last), Name: "delta", Data: encodeFragment(p.kind, string(p.text))}
+			frame = Frame{ID: frame.ID, Name: "delta", Data: encodeFragment(p.kind, string(p.text))}
 		}
 		f.cursor = p.last
 		*p = piece{} // it must not keep what the ring lets go of

@@ -21,7 +21,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +42,10 @@ type Config struct {
 	// turns that have said very much, so that those who come late can begin
 	// there. Nil: they may miss a part of such a turn.
 	Last func(ctx context.Context, who capability.Principal, session string) (int, error)
+
+	// Relay passes on events to and from other replicas, while [Hub.Run] runs. Nil:
+	// there are none.
+	Relay *Relay
 
 	Log *slog.Logger // nil: nothing is logged
 
@@ -79,6 +82,7 @@ type Frame struct {
 type Hub struct {
 	cfg     Config
 	epoch   string
+	relay   *relay // nil: there are no other replicas
 	gens    atomic.Uint64
 	turns   sync.WaitGroup // that run, or whose sessions are held
 	leaving chan struct{}  // closed by Drain: questions are not answered any more
@@ -115,6 +119,7 @@ type log struct {
 	held    bool
 	closing bool // no more turns will come
 	asked   questions
+	mirror  mirror
 	last    *Turn // the last one that is over, for its record
 	known   int   // the number of the last turn that followers can know of; 0: it is not known
 }
@@ -141,17 +146,14 @@ func New(cfg Config) *Hub {
 	}
 	var epoch [6]byte
 	_, _ = rand.Read(epoch[:]) // never fails
-	return &Hub{cfg: cfg, epoch: hex.EncodeToString(epoch[:]), logs: map[key]*log{}, own: map[owner]int{}, leaving: make(chan struct{})}
+	h := &Hub{cfg: cfg, epoch: hex.EncodeToString(epoch[:]), logs: map[key]*log{}, own: map[owner]int{}, leaving: make(chan struct{})}
+	if cfg.Relay != nil {
+		h.epoch, h.relay = cfg.Relay.Name, newRelay(h, *cfg.Relay)
+	}
+	return h
 }
 
 func (h *Hub) id(n int64) string { return h.epoch + "-" + strconv.FormatInt(n, 10) }
-
-// number reads an id; not ok: it is not of this hub.
-func (h *Hub) number(id string) (int64, bool) {
-	epoch, digits, _ := strings.Cut(id, "-")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, err == nil && n >= 0 && epoch == h.epoch
-}
 
 // use returns the log of a session. Its user must leave it.
 func (h *Hub) use(k key) *log {
@@ -222,6 +224,10 @@ func (h *Hub) forgetLocked(l *log) {
 	}
 	l.mu.Lock()
 	h.high = max(h.high, l.ring.last)
+	for peer := range l.mirror.told {
+		h.relay.queue(peer, message{Kind: "leave", Topic: l.key.topic()})
+	}
+	l.mirror = mirror{}
 	l.mu.Unlock()
 	delete(h.logs, l.key)
 }
@@ -234,7 +240,8 @@ func (h *Hub) look(who capability.Principal, session string) (*log, int64) {
 	return h.logs[keyOf(who, session)], h.high
 }
 
-// Running reports whether a turn of a session runs here.
+// Running reports whether a turn of a session runs here, or is known to run on another
+// replica.
 func (h *Hub) Running(who capability.Principal, session string) bool {
 	l, _ := h.look(who, session)
 	if l == nil {
@@ -242,7 +249,7 @@ func (h *Hub) Running(who capability.Principal, session string) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.turn != nil
+	return l.running()
 }
 
 // Abort ends the turn of a session that runs here. It reports whether there was
@@ -274,7 +281,7 @@ func (h *Hub) Saw(who capability.Principal, session string, turns int) {
 	defer h.leave(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn == nil && !l.held {
+	if !l.running() && !l.held {
 		h.saw(l, turns)
 	}
 }
@@ -282,7 +289,7 @@ func (h *Hub) Saw(who capability.Principal, session string, turns int) {
 // saw is Saw under the lock.
 func (h *Hub) saw(l *log, turns int) {
 	if l.known > 0 && turns > l.known {
-		h.add(l, "reset", []byte(`{"type":"reset"}`), fragment{})
+		h.addHere(l, "reset", []byte(`{"type":"reset"}`))
 	}
 	l.known = max(l.known, turns)
 }
@@ -317,7 +324,8 @@ func (h *Hub) Mark(who capability.Principal, session string) Mark {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m := Mark{Gen: l.gen, Running: l.turn != nil, Asked: l.asked.pending(), After: h.id(l.ring.last), Base: -1}
+	m := Mark{Gen: l.gen, Running: l.turn != nil, Asked: l.asked.pending(), After: h.idAt(l, l.ring.last), Base: -1}
+	h.marked(l, &m)
 	if t := l.turn; t != nil {
 		switch {
 		case t.from.n >= l.ring.lost:

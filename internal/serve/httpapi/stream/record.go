@@ -123,7 +123,9 @@ func (h *Hub) Record(who capability.Principal, session string, turn int) ([]byte
 	switch {
 	case l.turn != nil && l.turn.number == turn:
 		return l.turn.record.bytes(), true
-	case l.turn == nil && l.last != nil && l.last.done.Turn == turn:
+	case l.mirror.owner != "" && l.mirror.turn.Number == turn:
+		return l.mirror.record.bytes(), true
+	case !l.running() && l.last != nil && l.last.done.Turn == turn:
 		return l.last.record.bytes(), true
 	}
 	return nil, false

@@ -146,6 +146,34 @@ func (s *server) find(key string) (Setting, bool) {
 	return all[i], true
 }
 
+// checkSetting says what is wrong with a value, for a page that shows it while a
+// person types.
+func (s *server) checkSetting(r *wire.Request) (any, error) {
+	var in settingValue
+	if err := r.Decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Value == nil {
+		return nil, wire.Bad(`give the value: {"value": "…"}`)
+	}
+	if s.cfg.Settings == nil || s.cfg.Check == nil {
+		return nil, without("checking the configuration")
+	}
+	key := r.PathValue("key")
+	if _, ok := s.find(key); !ok {
+		return nil, wire.Missing("there is no setting " + untrusted.Line(key, 100) + "; GET /api/v1/settings lists them")
+	}
+	err := s.cfg.Check(key, *in.Value)
+	if err == nil {
+		return settingFault{}, nil
+	}
+	out := settingFault{Fault: err.Error()}
+	if e, ok := errors.AsType[*capability.Error](err); ok {
+		out.Fault, out.Fix = e.Err.Error(), e.Fix
+	}
+	return out, nil
+}
+
 func (s *server) set(r *wire.Request) (any, error) {
 	var in settingValue
 	if err := r.Decode(&in); err != nil {
@@ -158,24 +186,51 @@ func (s *server) set(r *wire.Request) (any, error) {
 		return nil, without("changing the configuration")
 	}
 	key := r.PathValue("key")
-	now, ok := s.find(key)
-	if !ok {
-		return nil, wire.Missing("there is no setting " + untrusted.Line(key, 100) + "; GET /api/v1/settings lists them")
-	}
-	if !now.Writable {
-		why := now.Why
-		if why == "" {
-			why = "it is changed in ken.yaml alone"
-		}
-		return nil, &wire.Problem{Status: http.StatusForbidden, Code: "read-only", Detail: key + " cannot be changed here: " + why, More: map[string]any{"why": why}}
+	if err := s.writable(key); err != nil {
+		return nil, err
 	}
 	changed, err := s.cfg.Set(r.Context(), r.Who, key, *in.Value)
 	if err != nil {
 		return nil, err
 	}
-	if now, ok = s.find(key); !ok { // another process took it away meanwhile
+	now, ok := s.find(key)
+	if !ok { // another process took it away meanwhile
 		now = Setting{Key: key, Value: *in.Value, Writable: true}
 	}
+	return settingNow{now, changed}, nil
+}
+
+// writable returns an error if there is no setting of a key, or if it cannot be
+// changed here.
+func (s *server) writable(key string) error {
+	now, ok := s.find(key)
+	if !ok {
+		return wire.Missing("there is no setting " + untrusted.Line(key, 100) + "; GET /api/v1/settings lists them")
+	}
+	if now.Writable {
+		return nil
+	}
+	why := now.Why
+	if why == "" {
+		why = "it is changed in ken.yaml alone"
+	}
+	return &wire.Problem{Status: http.StatusForbidden, Code: "read-only", Detail: key + " cannot be changed here: " + why, More: map[string]any{"why": why}}
+}
+
+// reset removes a setting, so that its default applies.
+func (s *server) reset(r *wire.Request) (any, error) {
+	if s.cfg.Settings == nil || s.cfg.Reset == nil {
+		return nil, without("changing the configuration")
+	}
+	key := r.PathValue("key")
+	if err := s.writable(key); err != nil {
+		return nil, err
+	}
+	changed, err := s.cfg.Reset(r.Context(), r.Who, key)
+	if err != nil {
+		return nil, err
+	}
+	now, _ := s.find(key)
 	return settingNow{now, changed}, nil
 }
 

@@ -51,6 +51,10 @@ type Config struct {
 	// restart.
 	Settings func() []Setting
 	Set      func(ctx context.Context, who auth.Identity, key, value string) (Changed, error)
+	Check    func(key, value string) error // what is wrong with a value; nothing is changed
+
+	// Reset removes a writable setting from the file, so that its default applies.
+	Reset func(ctx context.Context, who auth.Identity, key string) (Changed, error)
 
 	Doctor func(context.Context) []doctor.Check
 
@@ -91,6 +95,8 @@ type Setting struct {
 	Writable bool   `json:"writable"`
 	Why      string `json:"why,omitempty"` // it is not
 	About    string `json:"about,omitempty"`
+
+	Form map[string]any `json:"form,omitempty"` // JSON Schema of the value, with its default
 }
 
 // Me is who asks, and where they are.
@@ -149,6 +155,10 @@ type (
 	settingValue struct {
 		Value *string `json:"value"`
 	}
+	settingFault struct {
+		Fault string `json:"fault,omitempty"` // what is wrong with the value
+		Fix   string `json:"fix,omitempty"`
+	}
 	settingNow struct {
 		Setting
 		Changed
@@ -190,7 +200,9 @@ func Routes(cfg Config) []wire.Route {
 		{Method: http.MethodGet, Path: "/metrics", Name: "metrics", Group: group, Summary: "Numbers for Prometheus", Answer: wire.Raw{Type: cfg.MetricsType}, Operator: true, Serve: s.metrics},
 		{Method: http.MethodGet, Path: "/api/v1/me", Name: "me", Group: group, Summary: "The caller, and the workspace", Answer: Me{}, Serve: s.me},
 		{Method: http.MethodGet, Path: "/api/v1/settings", Name: "listSettings", Group: group, Summary: "All settings, and where each was set", Answer: settingList{}, Operator: true, Serve: s.settings},
+		{Method: http.MethodPost, Path: "/api/v1/settings/{key}/check", Name: "checkSetting", Group: group, Summary: "Check a value of a setting without changing it", Body: settingValue{}, Answer: settingFault{}, Operator: true, Limit: 64 << 10, Serve: s.checkSetting},
 		{Method: http.MethodPut, Path: "/api/v1/settings/{key}", Name: "changeSetting", Group: group, Summary: "Change a setting that may be changed here", Body: settingValue{}, Answer: settingNow{}, Operator: true, Decision: "open the page, or run ken config set", Limit: 64 << 10, Serve: s.set},
+		{Method: http.MethodDelete, Path: "/api/v1/settings/{key}", Name: "resetSetting", Group: group, Summary: "Reset a setting that may be changed here to its default", Answer: settingNow{}, Operator: true, Decision: "open the page, or run ken config unset", Serve: s.reset},
 		{Method: http.MethodGet, Path: "/api/v1/doctor", Name: "examine", Group: group, Summary: "Problems of this installation and how to fix them", Answer: checkup{}, Operator: true, Serve: s.doctor},
 		{
 			Method: http.MethodGet, Path: "/api/v1/insights", Name: "insights", Group: group, Summary: "What was shown, used and saved, per day", Answer: outcome.Overview{}, Operator: true, Serve: s.insights,

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"ken/capability"
+	"ken/internal/run/queue"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 )
 
@@ -129,6 +132,38 @@ func TestAgentsTickets(t *testing.T) {
 			if lines, _ := told["lines"].([]any); told["id"] != id || len(lines) > 0 != c.imp {
 				t.Errorf("settled in %s by %s: its story has the ticket %v; with lines: %t", c.session, c.maker, told, c.imp)
 			}
+		}
+	}
+}
+
+// TestSessionsOfAgents: an agent with a token of its own has sessions that no other
+// agent can name.
+func TestSessionsOfAgents(t *testing.T) {
+	imp := people()["imp"]
+	named := func(name string) auth.Identity {
+		who := imp
+		who.Principal.Agent = name
+		return who
+	}
+	for _, c := range []struct {
+		who        auth.Identity
+		name, want string
+	}{
+		{imp, "", "agent:api"},
+		{imp, "agent:s", "agent:s"},
+		{imp, "agent.dep:api", "agent:agent.dep:api"},
+		{named("dep"), "", "agent.dep:api"},
+		{named("dep"), "agent.dep:api", "agent.dep:api"},
+		{named("dep"), "agent:s", "agent.dep:agent:s"},
+		{named("other"), "agent.dep:api", "agent.other:agent.dep:api"},
+	} {
+		r := &wire.Request{Who: c.who}
+		if got := sessionOf(r, c.name); got != c.want {
+			t.Errorf("session %q of %q = %q, want %q", c.name, c.who.Principal.Agent, got, c.want)
+		}
+		job := &queue.Job{Call: capability.Call{Principal: c.who.Principal, Session: c.want}}
+		if !owns(c.who, job) || owns(named("third"), job) {
+			t.Errorf("session %q: the job is its agent's: %t; another's: %t", c.want, owns(c.who, job), owns(named("third"), job))
 		}
 	}
 }

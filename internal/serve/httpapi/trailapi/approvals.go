@@ -18,8 +18,9 @@ type ticket struct {
 	State     approval.State   `json:"state"`
 	Asked     time.Time        `json:"asked"`
 	Expires   time.Time        `json:"expires"`
-	Mine      bool             `json:"mine"` // the caller made the call itself
-	Wide      bool             `json:"wide"` // answers for more than this one call are allowed
+	Mine      bool             `json:"mine"`  // the caller made the call itself
+	Wide      bool             `json:"wide"`  // answers for more than this one call are allowed
+	Title     string           `json:"title"` // what is asked, in one sentence
 	Target    string           `json:"target"`
 	Action    string           `json:"action,omitempty"`
 	Principal string           `json:"principal"`
@@ -53,6 +54,7 @@ func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
 	out := ticket{
 		ID: t.ID, State: t.State, Asked: t.Asked, Expires: t.Expires, Wide: q.Widest == approval.Session,
 		Mine:   c.Principal.ID == who.ID && c.Principal.Tenant == who.Tenant,
+		Title:  t.Title(),
 		Target: string(c.Target), Action: c.Action, Principal: c.Principal.ID, Session: c.Session,
 		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: []approval.Line{},
 	}

@@ -87,6 +87,9 @@ func (h *hub) start(first capability.Principal) error {
 	run := &running{stop: stop, kick: make(chan struct{}, 1)}
 	h.run = run
 	go h.tail(run, trail)
+	if h.cfg.Follow != nil {
+		go h.tail(run, h.cfg.Follow(ctx, audit.Filter{}))
+	}
 	go h.poll(ctx, run)
 	go h.watch(ctx, run, first)
 	go h.work(ctx, run)

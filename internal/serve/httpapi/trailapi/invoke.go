@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
+	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/problem"
 )
@@ -26,6 +27,15 @@ const usualSession = "api"
 // agreed to for a session of their own, a conversation for one, does not count
 // for an agent that knows its name.
 const agentSession = "agent:"
+
+// sessionsOf returns how the names of an agent's sessions begin. An agent with a token
+// of its own has sessions of its own: a grant for one of them is no other agent's.
+func sessionsOf(who auth.Identity) string {
+	if name := who.Principal.Agent; name != "" {
+		return "agent." + name + ":"
+	}
+	return agentSession
+}
 
 // givenKey begins the keys that callers give: those that the program makes for
 // the calls of conversations are others.
@@ -160,8 +170,8 @@ func sessionOf(r *wire.Request, name string) string {
 	if name == "" {
 		name = usualSession
 	}
-	if !r.Who.Decides && !strings.HasPrefix(name, agentSession) {
-		name = agentSession + name
+	if own := sessionsOf(r.Who); !r.Who.Decides && !strings.HasPrefix(name, own) {
+		name = own + name
 	}
 	return name
 }
@@ -195,7 +205,7 @@ func (a *api) refusal(ctx context.Context, err error, partial *capability.Result
 	p.More["ticket"] = q.Ticket
 	// Without its lines the ticket is at the desk all the same.
 	if desk, err := a.Desk(); err == nil {
-		if t, err := desk.Get(ctx, q.Ticket); err == nil {
+		if t, err := desk.Opened(ctx, q.Ticket); err == nil {
 			p.More["lines"], p.More["expires"] = a.Lines(t), t.Expires
 		}
 	}

@@ -146,10 +146,10 @@ func (a *api) addJob(r *wire.Request) (any, error) {
 }
 
 // owns reports whether a job is the caller's: the same principal's, and for an
-// agent one of the sessions of agents.
+// agent one of its sessions.
 func owns(who auth.Identity, j *queue.Job) bool {
 	p := j.Call.Principal
-	return p.ID == who.Principal.ID && p.Tenant == who.Principal.Tenant && (who.Decides || strings.HasPrefix(j.Call.Session, agentSession))
+	return p.ID == who.Principal.ID && p.Tenant == who.Principal.Tenant && (who.Decides || strings.HasPrefix(j.Call.Session, sessionsOf(who)))
 }
 
 // ownJob returns a job of the caller. That of another is told as one that is not

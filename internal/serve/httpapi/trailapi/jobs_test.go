@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/queue"
+	"ken/internal/run/queue/queuetest"
 )
 
 // TestJobs: everybody has his own jobs, and those of others are not there; an
@@ -75,7 +76,7 @@ func TestJobStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, ok, err := q.Claim(t.Context(), "w", queue.Limits{})
+	j, ok, err := queuetest.Claim(t.Context(), q, "w", queue.Limits{})
 	if err != nil || !ok {
 		t.Fatalf("Claim() = %v, %v", ok, err)
 	}

@@ -122,11 +122,12 @@ type live struct {
 	redact func(string) string
 	news   chan struct{} // has one when there is something to take
 
-	mu   sync.Mutex
-	out  pending
-	err  stderr
-	last *progress
-	far  []stage // that were not sent yet
+	mu    sync.Mutex
+	out   pending
+	err   stderr
+	last  *progress
+	far   []stage // that were not sent yet
+	stage string  // the newest of all
 }
 
 // pending is output that was not sent yet.
@@ -203,7 +204,8 @@ func (l *live) Progress(done, total float64, message string) {
 // Stage keeps a stage that differs from the one before.
 func (l *live) Stage(percent int, name string) {
 	l.mu.Lock()
-	if n := len(l.far); n == 0 || l.far[n-1].Stage != name {
+	if l.stage != name {
+		l.stage = name
 		l.far = append(l.far, stage{"stage", percent, name})
 	}
 	l.mu.Unlock()

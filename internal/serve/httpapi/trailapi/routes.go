@@ -8,6 +8,7 @@ package trailapi
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"strings"
 	"time"
@@ -46,8 +47,14 @@ type Config struct {
 	RecordJob func(ctx context.Context, event audit.Event, j queue.Job, by capability.Principal) error
 
 	AuditDir string
-	Verify   func(context.Context) (audit.Report, error)
-	Prove    func(audit.ID) (proof audit.Proof, publicKey string, err error)
+
+	// View returns a folder with the chains of all machines, and Follow the new records
+	// of all others. Nil: there are no others.
+	View   func(ctx context.Context) (dir string, err error)
+	Follow func(ctx context.Context, f audit.Filter) iter.Seq2[audit.Entry, error]
+
+	Verify func(context.Context) (audit.Report, error)
+	Prove  func(audit.ID) (proof audit.Proof, publicKey string, err error)
 
 	// Read returns a piece of a result that is kept, from a character on, the
 	// first being 1. A result that is not of this principal and session is
@@ -157,9 +164,9 @@ func (a *api) routes() []wire.Route {
 func listed(r *wire.Request) int { return max(1, min(r.Whole("limit", usualList), longList)) }
 
 // isOpen reports whether the caller may read what was done in a session of
-// their principal: a person in all, and an agent in those that agents began.
+// their principal: a person in all, and an agent in its own.
 func (a *api) isOpen(r *wire.Request, session string) bool {
-	return r.Who.Decides || strings.HasPrefix(session, agentSession) || a.Opens(r.Context(), r.Who, session)
+	return r.Who.Decides || strings.HasPrefix(session, sessionsOf(r.Who)) || a.Opens(r.Context(), r.Who, session)
 }
 
 func (a *api) result(r *wire.Request) (any, error) {

@@ -120,6 +120,7 @@ func (t *storyBuilder) named(rec *audit.Record) string {
 func (t *storyBuilder) gather() error {
 	ctx, cancel := context.WithTimeout(t.r.Context(), t.searchFor)
 	defer cancel()
+	dir, _ := t.dir(ctx) // what is missing is not part of the story
 	for known, ticket := -1, ""; known != len(t.effects) || ticket != t.ticket; {
 		known, ticket = len(t.effects), t.ticket
 		var mentions []string
@@ -132,7 +133,7 @@ func (t *storyBuilder) gather() error {
 		if mentions == nil {
 			return nil
 		}
-		page, err := audit.Newest(ctx, t.AuditDir, audit.Search{Mentions: mentions}, "", 5*storyRecords)
+		page, err := audit.Newest(ctx, dir, audit.Search{Mentions: mentions}, "", 5*storyRecords)
 		if err != nil {
 			return err
 		}

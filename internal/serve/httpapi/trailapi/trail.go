@@ -73,7 +73,8 @@ func (a *api) trail(r *wire.Request) (any, error) {
 	// What is rare in a long trail is searched for in steps.
 	ctx, cancel := context.WithTimeout(r.Context(), a.searchFor)
 	defer cancel()
-	page, err := audit.Newest(ctx, a.AuditDir, s, audit.Cursor(r.Text("older")), listed(r))
+	dir, missing := a.dir(ctx)
+	page, err := audit.Newest(ctx, dir, s, audit.Cursor(r.Text("older")), listed(r))
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +82,24 @@ func (a *api) trail(r *wire.Request) (any, error) {
 	for i := range page.Entries {
 		out.Records = append(out.Records, recordOf(&page.Entries[i]))
 	}
+	if missing != nil {
+		page.Problems = append(page.Problems, fmt.Errorf("the records of other replicas cannot be read: %w", missing))
+	}
 	out.Problems = faults(r, page.Problems)
 	return out, nil
+}
+
+// dir returns the folder with the chains of all machines. Where those of others cannot be
+// read it is that of this machine, and the error says why.
+func (c Config) dir(ctx context.Context) (string, error) {
+	if c.View == nil {
+		return c.AuditDir, nil
+	}
+	dir, err := c.View(ctx)
+	if err != nil {
+		return c.AuditDir, err
+	}
+	return dir, nil
 }
 
 // faults tells what could not be read. Files and places are the operator's.
@@ -106,7 +123,8 @@ func faults(r *wire.Request, list []error) []string {
 
 // find returns a record that the caller may see.
 func (a *api) find(r *wire.Request) (audit.Entry, error) {
-	e, err := audit.Find(a.AuditDir, audit.ID(r.PathValue("id")))
+	dir, _ := a.dir(r.Context())
+	e, err := audit.Find(dir, audit.ID(r.PathValue("id")))
 	switch {
 	case err != nil && capability.KindOf(err) != capability.NotFound && r.Who.Operator:
 		return e, &wire.Problem{Status: http.StatusInternalServerError, Code: "unreadable", Detail: err.Error()}
@@ -169,8 +187,8 @@ func (a *api) verify(r *wire.Request) (any, error) {
 	}
 	began, done := time.Now(), make(chan outcome, 1)
 	go func() {
-		defer func() { <-a.verifying }()
 		rep, err := a.Verify(r.Context())
+		<-a.verifying // before the answer: who has it may ask again
 		done <- outcome{rep, err}
 	}()
 	select {

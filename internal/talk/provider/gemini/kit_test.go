@@ -22,7 +22,7 @@ func TestConformance(t *testing.T) {
 				return gemini.New(provider.Config{
 					BaseURL: baseURL, Model: name, Client: client,
 					Key:   func(context.Context) (string, error) { return "test-key", nil },
-					Retry: provider.Retry{Tries: 3, First: 2 * time.Millisecond, Most: time.Second},
+					Retry: provider.Retry{Tries: 3, First: 2 * time.Millisecond},
 				})
 			})
 		})

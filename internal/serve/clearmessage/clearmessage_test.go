@@ -1,4 +1,4 @@
-package mcpserver
+package clearmessage
 
 import "testing"
 
@@ -27,8 +27,8 @@ func TestUnclear(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"x"}}`:                          true,
 		`not JSON "`: true, // reported elsewhere
 	} {
-		if why := unclear([]byte(in)); (why == "") != clear {
-			t.Errorf("unclear(%s) = %q, want clear %v", in, why, clear)
+		if why := Unclear([]byte(in)); (why == "") != clear {
+			t.Errorf("Unclear(%s) = %q, want clear %v", in, why, clear)
 		}
 	}
 }

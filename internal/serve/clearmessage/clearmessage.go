@@ -1,4 +1,6 @@
-package mcpserver
+// Package clearmessage finds messages of JSON-RPC that two programs could read in
+// two ways.
+package clearmessage
 
 import (
 	"bytes"
@@ -14,10 +16,10 @@ import (
 // mostID is the largest integer that every JSON decoder represents exactly.
 const mostID = 1<<53 - 1
 
-// unclear returns why a message or batch is ambiguous and must be rejected, or
+// Unclear returns why a message or batch is ambiguous and must be rejected, or
 // "": a member that occurs twice, or an id that the SDK would not return
 // exactly. data must be valid JSON.
-func unclear(data []byte) string {
+func Unclear(data []byte) string {
 	if name, twice := untrusted.TwiceNamed(data, 0); twice {
 		return "the member " + strconv.Quote(untrusted.Line(name, 40)) + " is there twice; send it once"
 	}

@@ -1,0 +1,76 @@
+package addplan
+
+import (
+	"context"
+	"fmt"
+
+	"ken/capability"
+	"ken/internal/add"
+	"ken/internal/add/addmcp"
+)
+
+// A Removed is what was removed, and what stays.
+type Removed struct {
+	Name    string
+	Kind    string // api, server or package
+	Folder  string
+	File    string   // of a server: the ken.yaml that had it
+	Work    string   // of a package: the folder that its programs wrote to, which stays
+	Secrets []string // that stay, and that nothing else needs
+}
+
+// Remove removes what was added under a name.
+func (a App) Remove(ctx context.Context, name string) (Removed, error) {
+	if folder, ok := add.FindAPI(a.Places, name); ok {
+		return a.removeAPI(ctx, name, folder)
+	}
+	if added, ok := addmcp.Find(a.Servers.Config, name); ok {
+		return a.removeServer(ctx, added)
+	}
+	return a.removePackage(ctx, name)
+}
+
+func (a App) removeAPI(ctx context.Context, name, folder string) (Removed, error) {
+	r := Removed{Name: name, Kind: "api", Folder: folder, Secrets: a.secretsBelow(folder)}
+	if err := add.RemoveAPI(a.Places, name); err != nil {
+		return r, err
+	}
+	return r, a.recordRemoved(ctx, "api", "API", name, map[string]string{"folder": folder})
+}
+
+func (a App) recordRemoved(ctx context.Context, kind, word, name string, notes map[string]string) error {
+	if err := a.Record(ctx, "remove", kind, name, "", notes); err != nil {
+		return fmt.Errorf("remove %s %s: removed, but the audit log could not be written: %w", word, name, err)
+	}
+	return nil
+}
+
+func (a App) removeServer(ctx context.Context, added addmcp.Added) (Removed, error) {
+	r := Removed{Name: added.Name, Kind: "server", File: a.Servers.File, Folder: added.Folder}
+	if err := a.Servers.Forget(a.Servers.File, added.Name); err != nil {
+		return r, err
+	}
+	if err := added.Forget(a.Servers.Config); err != nil {
+		return r, err
+	}
+	if err := a.Servers.Unpin(ctx, added.Name, a.Servers.File); err != nil {
+		return r, err
+	}
+	return r, a.recordRemoved(ctx, "mcp", "MCP server", added.Name, map[string]string{"file": a.Servers.File})
+}
+
+func (a App) removePackage(ctx context.Context, id string) (Removed, error) {
+	folder, ok := add.FindPackage(a.Places, id)
+	if !ok {
+		return Removed{}, add.NotAdded(id)
+	}
+	r := Removed{Name: id, Kind: "package", Folder: folder, Secrets: a.secretsBelow(folder)}
+	if _, err := a.Extensions.Disable(ctx, a.By, id, folder, "removed with ken remove"); err != nil && capability.KindOf(err) != capability.NotFound {
+		return r, err
+	}
+	var err error
+	if r.Work, err = add.RemovePackage(a.Places, id); err != nil {
+		return r, err
+	}
+	return r, a.recordRemoved(ctx, "extension", "package", id, map[string]string{"folder": folder})
+}
