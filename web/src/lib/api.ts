@@ -37,6 +37,9 @@ export function inPath(id: string): string {
 
 // signedOut is the event of the window that somebody must sign in again.
 export const signedOut = "ken-signed-out";
+// signInAgain is the event of the window that the person must sign in once more for
+// what they are about to do.
+export const signInAgain = "ken-sign-in-again";
 let out = false; // until then nothing is asked again and again
 
 // enter says that somebody has signed in again, here or in another tab.

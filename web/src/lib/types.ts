@@ -1,5 +1,6 @@
 // What the HTTP API says, as the page reads it. Every text in it came from
 // outside and is drawn as text, never as markup.
+import type { Mark } from "./marks";
 
 export interface Offered { ref: string; window?: number; priced: boolean; input?: number; output?: number } // dollars for a million tokens
 export interface Provider { name: string; url: string; key?: string; keySet?: string; local: boolean; answers: boolean; models?: Offered[] }
@@ -142,15 +143,17 @@ export type TurnEvent =
   | { type: "idle" }; // sent once when a stream begins and no turn runs
 export interface Asked {
   type: "asked"; id: string; what: "consent" | "again" | "ask" | "inquiry" | "continue" | "intent";
-  call?: Call; ticket?: string; text: string; lines?: { name: string; text: string }[]; wide?: boolean; offers?: Offer[]; choice?: string[]; requests?: Record<string, unknown>;
+  call?: Call; ticket?: string; title?: string /* what is asked, in one sentence */; text: string; lines?: Line[]; wide?: boolean; offers?: Offer[]; choice?: string[]; requests?: Record<string, unknown>;
 }
 export interface Completion { text: string; start: number; end: number; kind: string; description?: string }
 
 // ---- approvals and trail
+export interface Line { name: string; text: string; marks?: Mark[] } // marks: parts of text to look at
 export interface Ticket {
   id: string; state: string; asked: string; expires: string; mine: boolean; wide: boolean;
   target: string; action?: string; principal: string; session?: string; surface?: string; rule?: string; why?: string; risk?: unknown;
-  lines: { name: string; text: string }[]; // exactly what will run, first
+  title: string; // what is asked, in one sentence
+  lines: Line[]; // exactly what will run, first
   offers?: Offer[]; // what may be granted, the narrowest first
   answer?: { effect: string; scope: string; covers?: string; by: string; at: string; until?: string; note?: string };
 }
@@ -216,10 +219,16 @@ export interface Bill {
 export interface PriceRow { model: string; input: number; output: number; cachedRead: number; cacheWrite: number; source: string; own: boolean }
 
 // ---- settings, doctor, evaluation
-export interface Setting { key: string; value: string; inForce?: string /* what the running program has, where that is something else: it holds after a restart */; origin: string; writable: boolean; why?: string /* it is not */; about?: string }
+export interface Setting { key: string; value: string; inForce?: string /* what the running program has, where that is something else: it holds after a restart */; origin: string; writable: boolean; why?: string /* it is not */; about?: string; form?: Form }
+export interface Form { type?: string | string[]; enum?: string[]; minimum?: number; maximum?: number; default?: unknown; items?: unknown; [more: string]: unknown } // JSON Schema of a value
 export interface Check { name: string; grade: "good" | "warn" | "bad"; message: string; fix?: string }
 export interface EvalCase { id: string; query: string; gold: string[]; before?: { role: string; text: string }[]; saved?: string /* missing: somebody wrote the row */ } // POST without saved, and id if you like
 export interface EvalCases { cases: EvalCase[]; cut: number; problems: string[] } // GET /api/v1/eval/cases?limit=, newest first
+export interface Checkup { // POST /api/v1/eval/checkup: as ken eval --json without cases; 409 busy: another one runs
+  capabilities: number; requests: number; first: number; three: number; empty: number; leftOut: number;
+  confusable: { id: string; with: string; lost: number; of: number; turns: number; only?: string[] }[];
+  improve: { id: string; lost: number; of: number; how: string[] }[];
+}
 export interface EvalReport { // POST /api/v1/eval {cases?}: as ken eval --json; 409 busy: another one runs
   n: number; oos_n: number; capabilities: number; "ndcg@5": number | null; "recall@1": number | null; "recall@5": number | null; "recall@10": number | null; mrr: number | null;
   abstain: { oos_rate: number | null; in_scope_rate: number | null; floor: number | null }; calibration_error: number | null; p50_us: number | null; p99_us: number | null;
@@ -227,3 +236,23 @@ export interface EvalReport { // POST /api/v1/eval {cases?}: as ken eval --json;
   each: { id: string; query: string; gold: string[]; hits: { id: string; score: number }[]; abstained: boolean; tokens: number; us: number; "ndcg@5": number; "recall@5": number; mrr: number; recall_shown: number }[];
   [measure: string]: unknown;
 }
+
+// ---- what is managed on the page
+export interface Managed { items: ManagedItem[]; refused?: string /* why programs may not be started from here */; code?: string } // GET /api/v1/managed
+export interface ManagedItem {
+  name: string; title: string; kind: "server" | "extension" | "api"; state: string; why?: string; fix?: string; place?: string; from?: string; digest?: string;
+  tools: number; waiting: number; pending: boolean; login?: boolean; remote?: boolean; added: boolean; fixed?: string /* why it cannot be switched here */;
+}
+export interface Addition { // POST /api/v1/additions, …/{id}/try, …/{id}/add
+  id: string; next?: "secrets" | "try" | "add"; unset?: string; failed?: string; fix?: string; same?: boolean;
+  server?: { name: string; from: string; title?: string; description?: string; package?: string; digest?: string; replaces?: string; notes: string[]; login?: boolean; added: boolean; file: string;
+    definition: { command?: string; args?: string[]; env?: Record<string, string>; url?: string; headers?: Record<string, string>; profile?: string; read?: string[]; write?: string[]; hosts?: string[] };
+    secrets: { name: string; description?: string; set: boolean }[]; tools: { id: string; decision: string; rule?: string; findings?: number }[] };
+  package?: { id: string; from: string; commit?: string; sha256: string; steps: { name?: string; argv: string[]; hosts?: string[] }[]; lines: { name: string; text: string }[]; added: boolean; folder: string };
+  api?: { name: string; from: string; sha256: string; server?: string; operations: { id: string; method: string; url: string; decision: string; rule?: string; cannot?: string }[]; hosts: { name: string }[]; secrets: { name: string; set: boolean }[]; blocked: string[]; problems: string[]; added: boolean; folder: string };
+}
+export interface LoginState { state: "none" | "waiting" | "done" | "failed"; address?: string; error?: string } // …/servers/{name}/login
+export interface SecretItem { name: string; set: string; shadowed?: boolean; unguarded?: string } // GET /api/v1/secrets
+export interface ClientPlan { client: string; title: string; files: string[]; diff: string; servers: string[]; kept: string[]; sealed: string[]; unset: string[]; rules: string[]; refused: string[]; notes: string[]; connected: boolean; digest: string }
+export interface Connection { client: string; files: string[]; servers: { name: string; error?: string; fix?: string }[] }
+export interface Disconnection { files: { path: string }[]; removed: string[]; secrets: string[]; rules: number; stay: string[]; token: boolean }

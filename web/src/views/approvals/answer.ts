@@ -7,7 +7,7 @@ export interface Choice { key: string; name: string; effect: "grant" | "deny"; s
 // choices are the answers that count: what the rule leaves open, and nothing
 // for a session where the call belongs to none.
 export function choices(t: Ticket): Choice[] {
-  const all: Choice[] = [{ key: "y", name: "Allow once", effect: "grant", scope: "once" }];
+  const all: Choice[] = [{ key: highRisk(t) ? "" : "y", name: "Allow once", effect: "grant", scope: "once" }];
   if (t.wide) all.push({ key: "a", name: "Always allow this exact call", effect: "grant", scope: "always", covers: "call" }, { key: "u", name: "Allow this exact call until…", effect: "grant", scope: "until", covers: "call" });
   const prefix = t.offers?.find((o) => o.scope === "always" && o.covers === "prefix");
   if (t.wide && prefix) all.push({ key: "p", name: "Always allow " + prefix.calls, effect: "grant", scope: "always", covers: "prefix" });
@@ -16,6 +16,9 @@ export function choices(t: Ticket): Choice[] {
   if (t.session) all.push({ key: "d", name: "Deny for the session", effect: "deny", scope: "session" });
   return all;
 }
+
+// highRisk reports whether a call is so risky that no key allows it.
+export const highRisk = (t: Ticket) => ((t.risk as { score?: number } | undefined)?.score ?? 0) >= 70;
 
 export function settle(id: string, c: Choice, note: string, until?: string): Promise<Ticket> {
   return post<Ticket>("/approvals/" + encodeURIComponent(id), { effect: c.effect, scope: c.scope, covers: c.covers, note: note || undefined, until });

@@ -3,6 +3,8 @@ import type { TrailRecord } from "../../lib/types";
 // Records are as the trail keeps them, in snake_case; these read one.
 export const text = (r: TrailRecord, name: string) => (typeof r[name] === "string" ? (r[name] as string) : "");
 export const number = (r: TrailRecord, name: string) => (typeof r[name] === "number" ? (r[name] as number) : undefined);
+export const caller = (r: TrailRecord) => r.origin === "person" ? "a person" : r.origin === "app" ? "an app, " + (notes(r).app ?? "of a server") : "the model";
+
 export function notes(r: TrailRecord): Record<string, string> {
   return (r.metadata as { notes?: Record<string, string> } | undefined)?.notes ?? {};
 }

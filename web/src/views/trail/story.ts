@@ -2,7 +2,7 @@ import { bytes, count, took, when } from "../../lib/format";
 import type { Story, TrailRecord } from "../../lib/types";
 import { said } from "../approvals/answer";
 import { isolated } from "./isolation";
-import { look, notes, number, text, type Look } from "./record";
+import { caller, look, notes, number, text, type Look } from "./record";
 
 // A Step is one thing that happened to a call.
 export interface Step { name: string; look: Look; at: string; facts: [string, string][]; warn?: string[]; record?: TrailRecord }
@@ -15,7 +15,7 @@ function asked(r: TrailRecord): Step {
   return {
     name: "Asked", look: { word: "asked", sign: "●", tone: "other" }, at: r.timestamp, record: r,
     facts: facts(
-      ["by", r.origin === "person" ? "a person" : "the model"], ["for", text(r, "user_id")], ["session", text(r, "session_id")],
+      ["by", caller(r)], ["for", text(r, "user_id")], ["session", text(r, "session_id")],
       ["capability", text(r, "target")], ["action", text(r, "action")], ["intent", text(r, "intent")], ["mode", text(r, "mode")],
       ["line", text(r, "command_line")], ["arguments", meta.args_count ? count(meta.args_count) : ""], ["folder", meta.work_dir],
       ["digest of arguments", text(r, "args_digest")],

@@ -43,6 +43,8 @@ export function marksOf(list: Bucket[], most: number): { at: number; name: strin
   const name = long ? shortDay : hour;
   const day = (t: number) => (long ? new Date(t).toDateString() : String(t));
   const begins = list.map((b, i) => ({ b, i })).filter(({ b, i }) => i === 0 || day(b.from) !== day(list[i - 1]!.from));
+  // The first day is rarely whole. If its name would run into the next, it has none.
+  if (begins.length > 1 && begins[1]!.i / list.length < 1 / most) begins.shift();
   const step = Math.ceil(begins.length / most);
   return begins.filter((_, i) => i % step === 0).map(({ b, i }) => ({ at: (100 * i) / list.length, name: name(b.from) }));
 }
