@@ -9,20 +9,22 @@ const folded = entries.map((e) => ({
   text: e.text.toLowerCase(),
 }));
 
-// score counts the words that an entry has: in its title three times as much.
+// score counts the words that an entry has: in its title three times as much. Of one or
+// two words it must have all, of more than that half: an error message has names of its
+// own in it.
 function score(i, words) {
   let sum = 0;
+  let missing = 0;
   for (const w of words) {
-    const inTitle = folded[i].title.includes(w);
-    const inText = folded[i].text.includes(w);
-    if (!inTitle && !inText) return 0;
-    sum += inTitle ? 3 : 1;
+    if (folded[i].title.includes(w)) sum += 3;
+    else if (folded[i].text.includes(w)) sum += 1;
+    else missing++;
   }
-  return sum;
+  return missing > (words.length > 2 ? words.length / 2 : 0) ? 0 : sum;
 }
 
 function search() {
-  const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = query.value.toLowerCase().split(/\s+/).map((w) => w.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "")).filter(Boolean);
   results.hidden = words.length === 0;
   article.hidden = words.length > 0;
   results.replaceChildren();

@@ -23,17 +23,17 @@ type section struct {
 }
 
 var sections = []section{
-	{"Start", []string{"README.md", "docs/install.md"}},
+	{"Start", []string{"README.md", "docs/install.md", "docs/faq.md", "docs/troubleshooting.md"}},
 	{"Tutorials", []string{
 		"docs/tutorials/client.md", "docs/tutorials/approval.md", "docs/tutorials/openapi.md", "docs/tutorials/team.md", "docs/tutorials/go.md",
 	}},
 	{"Use it", []string{
-		"docs/clients.md", "docs/mcp.md", "docs/chat.md", "docs/page.md", "docs/apis.md", "docs/databases.md",
-		"docs/jobs.md", "docs/library.md", "docs/sources.md", "docs/backup.md",
+		"docs/clients.md", "docs/mcp.md", "docs/chat.md", "docs/page.md", "docs/page-design.md", "docs/apis.md", "docs/databases.md", "docs/browser.md",
+		"docs/jobs.md", "docs/scale.md", "docs/library.md", "docs/sources.md", "docs/backup.md", "docs/upgrading.md",
 	}},
-	{"Reference", []string{"docs/configuration.md", "docs/http.md", "docs/mcp-table.md", "CHANGELOG.md"}},
-	{"How it works", []string{"docs/finding.md", "docs/running.md", "docs/text-safety.md", "docs/architecture.md", "docs/measured.md", "SECURITY.md"}},
-	{"Contribute", []string{"CONTRIBUTING.md", "docs/releasing.md", "docs/coverage.md", "docs/decisions/README.md"}},
+	{"Reference", []string{"docs/commands.md", "docs/configuration.md", "docs/http.md", "docs/metrics.md", "docs/mcp-table.md", "CHANGELOG.md"}},
+	{"How it works", []string{"docs/finding.md", "docs/running.md", "docs/text-safety.md", "docs/architecture.md", "docs/measured.md", "docs/benchmarks.md", "SECURITY.md"}},
+	{"Contribute", []string{"docs/roadmap.md", "CONTRIBUTING.md", "docs/releasing.md", "docs/coverage.md", "docs/decisions/README.md"}},
 }
 
 // hidden are folders whose pages are reached by links only; the menu would be

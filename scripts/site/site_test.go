@@ -21,6 +21,14 @@ func TestDocumentation(t *testing.T) {
 		if files["index.html"] == nil || files["mcp.html"] == nil || (files["coverage.html"] == nil) != brief || (files["pictures/chat.png"] == nil) != brief {
 			t.Errorf("brief %v: the site has %d files, and not those that it should", brief, len(files))
 		}
+		if menu := files["index.html"]; bytes.Contains(menu, []byte("<h2>More</h2>")) {
+			t.Errorf("brief %v: a page is in no section of site.go", brief)
+		}
+		for _, name := range []string{"faq.html", "troubleshooting.html", "roadmap.html", "configuration.html"} {
+			if !bytes.Contains(files["index.html"], []byte(`<a href="`+name+`"`)) {
+				t.Errorf("brief %v: the menu has no %s", brief, name)
+			}
+		}
 		inline := regexp.MustCompile(`<[^>]+ (style|on[a-z]+)="|<script>|<style>|src="http`)
 		for name, data := range files {
 			if found := inline.Find(data); strings.HasSuffix(name, ".html") && found != nil {
