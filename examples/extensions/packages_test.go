@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
+	"ken/internal/run/executor/api"
 	"ken/internal/run/executor/browser"
 )
 
@@ -33,7 +34,7 @@ func TestPackages(t *testing.T) {
 			continue
 		}
 		actions[c.RequiredTools[0]]++
-		if c.Run == nil || c.Run.TimeoutSec == 0 || len(c.Run.Argv) == 0 && !strings.HasPrefix(c.Run.Runner, "browser.") {
+		if c.Run == nil || c.Run.TimeoutSec == 0 || len(c.Run.Argv) == 0 && !strings.HasPrefix(c.Run.Runner, "browser.") && !strings.HasPrefix(c.Run.Runner, "api.") {
 			t.Errorf("%s: recipe %+v, want a template and a time limit", c.ID, c.Run)
 		}
 		_, list, _ := strings.Cut(d.Body, "Examples:\n\n")
@@ -54,6 +55,11 @@ func TestPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pages.Close()
+	requests, err := api.New(api.Config{Lookup: b.lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer requests.Close()
 	for line := range examples {
 		call, err := b.call(t, line)
 		if err != nil {
@@ -61,8 +67,11 @@ func TestPackages(t *testing.T) {
 			continue
 		}
 		var by executor.Executor = b.executor
-		if strings.HasPrefix(line, "/browse ") {
+		switch {
+		case strings.HasPrefix(line, "/browse "):
 			by = pages
+		case strings.HasPrefix(line, "/api "):
+			by = requests
 		}
 		if _, err := by.Facts(t.Context(), call, nil); err != nil {
 			t.Errorf("example %s: %v", line, err)

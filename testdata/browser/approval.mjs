@@ -13,7 +13,7 @@ await story(async ({ page, context }) => {
     if (e.target.hasAttribute("data-question")) e.target.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }));
   }));
   const first = await say(page, "please write out.txt", 1);
-  const card = first.getByRole("group", { name: /^Allow this call\? tool:write_to_file/ });
+  const card = first.getByRole("group", { name: /^Change out\.txt\? tool:write_to_file/ });
   await card.waitFor();
   await page.waitForFunction(() => document.activeElement?.hasAttribute("data-question"));
   const came = await page.evaluate(() => performance.now());
@@ -33,7 +33,7 @@ await story(async ({ page, context }) => {
 
   // Denied: nothing is written, and the model is told.
   const second = await say(page, "please write denied.txt", 2);
-  await second.getByRole("group", { name: /^Allow this call\?/ }).getByRole("button", { name: "Deny", exact: true }).click();
+  await second.getByRole("group", { name: /^Change .*\? tool:/s }).getByRole("button", { name: "Deny", exact: true }).click();
   await second.getByRole("region", { name: /^Call tool:write_to_file: (refused|failed)$/ }).waitFor();
   await second.getByText("Not allowed").waitFor();
   await answered(page);
@@ -42,7 +42,7 @@ await story(async ({ page, context }) => {
 
   // Settled on another page, from the list of what waits; the chat goes on by itself.
   const third = await say(page, "please write elsewhere.txt", 3);
-  await third.getByRole("group", { name: /^Allow this call\?/ }).waitFor();
+  await third.getByRole("group", { name: /^Change .*\? tool:/s }).waitFor();
   const other = await context.newPage();
   await other.goto(url + "/approvals");
   await other.getByRole("link", { name: /Approvals\s*1 waiting/ }).waitFor();

@@ -2,7 +2,7 @@
 // what it is, axe finds nothing serious, and nothing must be scrolled sideways.
 import { story, check, say, answered, accessible, fits, visit } from "./ken.mjs";
 
-const views = ["/chat", "/catalog", "/catalog?tab=graph", "/catalog?tab=problems", "/catalog?tab=reviews", "/catalog/skill%3Acode-review", "/playground?q=review%20a%20change", "/approvals", "/jobs", "/trail", "/insights", "/settings", "/settings/doctor", "/settings/about"];
+const views = ["/chat", "/catalog", "/catalog?tab=graph", "/catalog?tab=problems", "/catalog?tab=reviews", "/catalog/skill%3Acode-review", "/playground?q=review%20a%20change", "/approvals", "/jobs", "/trail", "/insights", "/settings", "/settings?topic=MCP+servers", "/settings/clients", "/settings/secrets", "/settings/doctor", "/settings/about"];
 
 // settled waits until a view has drawn what it fetched.
 async function settled(page) {
@@ -46,7 +46,7 @@ await story(async ({ page }) => {
   await say(page, "please read notes.txt", 1);
   await answered(page);
   await say(page, "please write later.txt", 2);
-  await page.getByRole("group", { name: /^Allow this call\?/ }).waitFor();
+  await page.getByRole("group", { name: /^Change .*\? tool:/s }).waitFor();
 
   views[0] = new URL(page.url()).pathname; // the session with a question that waits
   for (const view of views) await all(page, view);

@@ -85,7 +85,7 @@ await story(async ({ page, expectErrors }) => {
   // What a person is asked.
   const file = "<img src=x onerror=window.broken=10>\u202etxt.";
   const third = await say(page, "please write " + file, 5);
-  const card = third.getByRole("group", { name: /^Allow this call\?/ });
+  const card = third.getByRole("group", { name: /^Change .*\? tool:/s });
   await card.getByText("<img src=x onerror=window.broken=10>").first().waitFor();
   check(/U\+202E|\\u202e/.test(await card.innerText()), "what turns text around is not shown in the question: " + (await card.innerText()));
   await clean("a question");

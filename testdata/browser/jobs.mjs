@@ -38,4 +38,17 @@ await story(async ({ page }) => {
   await page.getByRole("textbox", { name: "Arguments, as JSON" }).fill('{"path": "notes.txt"}');
   await page.getByRole("button", { name: "Run as a job" }).click();
   await page.getByRole("heading", { name: "Result" }).waitFor();
+
+  // Rows are a table, and a column's name sorts it.
+  await visit(page, "/catalog/tool%3Ashell");
+  await page.getByText("Run it", { exact: true }).click();
+  await page.getByRole("textbox", { name: "Arguments, as JSON" }).fill(JSON.stringify({ command: `echo '[{"n":10},{"n":9}]'` }));
+  await page.getByRole("button", { name: "Run as a job" }).click();
+  const table = page.getByRole("group", { name: "Table of 2 rows" });
+  await table.waitFor();
+  const cells = () => table.getByRole("cell").allTextContents();
+  check((await cells()).join() === "10,9", "the rows are not as they came: " + (await cells()));
+  await table.getByRole("button", { name: "n" }).click();
+  check((await cells()).join() === "9,10", "the rows are not sorted: " + (await cells()));
+  await accessible(page, "a table");
 });

@@ -14,7 +14,7 @@ const small = (page) => page.evaluate(() => [...document.querySelectorAll("a, bu
 await story(async ({ page }) => {
   const bar = page.getByRole("navigation", { name: "Main" });
   await say(page, "please write later.txt", 1);
-  await page.getByRole("group", { name: /^Allow this call\?/ }).waitFor();
+  await page.getByRole("group", { name: /^Change .*\? tool:/s }).waitFor();
   await bar.getByRole("link", { name: /Approvals\s*1 waiting/ }).waitFor();
   const chat = new URL(page.url()).pathname;
 

@@ -56,7 +56,7 @@ await story(async ({ page }) => {
     const answer = await fetch("/api/v1/prices/lab/scripted", { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ input: 3, output: 15, cachedRead: 0.3, cacheWrite: 3.75 }) });
     if (!answer.ok) throw new Error("price: " + (await answer.text()));
   });
-  const allow = (name) => page.getByRole("group", { name: /^Allow this call\?/ }).getByRole("button", { name, exact: true });
+  const allow = (name) => page.getByRole("group", { name: /\? tool:/ }).getByRole("button", { name, exact: true });
   // settle waits for an answer, and agrees to what is asked meanwhile.
   const settle = async (page) => {
     await allow("Allow once").or(page.getByRole("button", { name: "Send", exact: true })).first().waitFor();
@@ -128,4 +128,20 @@ await story(async ({ page }) => {
   await visit(page, chat);
   await page.getByRole("article", { name: "Turn 2" }).getByText("It is in").waitFor();
   await take(page, "chat-phone");
+
+  // With KEN_EVERY_VIEW, every view at three widths, light and dark, for someone to look at.
+  if (!process.env.KEN_EVERY_VIEW) return;
+  const views = { start: "/", chat, catalog: "/catalog", graph: "/catalog?tab=graph", problems: "/catalog?tab=problems", reviews: "/catalog?tab=reviews", detail: "/catalog/skill%3Acode-review", playground: "/playground?q=review%20a%20change", approvals: "/approvals", jobs: "/jobs", trail: "/trail", insights: "/insights", settings: "/settings", servers: "/settings?topic=MCP+servers", clients: "/settings/clients", secrets: "/settings/secrets", doctor: "/settings/doctor", about: "/settings/about" };
+  mkdirSync(join(out, "every"), { recursive: true });
+  for (const [name, view] of Object.entries(views)) {
+    for (const width of [360, 768, 1440]) {
+      await page.setViewportSize({ width, height: width < 700 ? 780 : 900 });
+      await page.emulateMedia({ colorScheme: "light" });
+      await visit(page, view);
+      await settled(page);
+      await take(page, `every/${name}-${width}-light`);
+      await page.emulateMedia({ colorScheme: "dark" });
+      await take(page, `every/${name}-${width}-dark`);
+    }
+  }
 }, { viewport: { width: 1280, height: 800 } });

@@ -48,4 +48,14 @@ await story(async ({ page }) => {
   await cases.getByText("skill:code-review").waitFor();
   await cases.getByRole("button", { name: /^Delete the case/ }).click();
   await cases.getByText("No cases yet.").waitFor();
+
+  // The catalog is asked for in its own words.
+  const catalog = page.getByRole("region", { name: "Your catalog" });
+  await catalog.getByRole("button", { name: "Check the catalog" }).click();
+  await catalog.getByRole("button", { name: "Check again" }).waitFor();
+  await catalog.getByText("In the first three").waitFor();
+  await catalog.getByRole("heading", { name: "Confused with each other" }).waitFor();
+  await catalog.getByRole("heading", { name: "Descriptions to improve" }).waitFor();
+  check(/requests for [\d,]+ capabilities/.test(await catalog.innerText()), "how much was asked is not told: " + (await catalog.innerText()));
+  await accessible(page, "the catalog checked");
 });
