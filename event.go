@@ -208,7 +208,7 @@ func asked(session string, e event.Asked) Asked {
 		Text: e.Text, Wide: e.Wide, Choices: e.Choice, Requests: e.Requests,
 	}
 	for _, l := range e.Lines {
-		out.Lines = append(out.Lines, Line(l))
+		out.Lines = append(out.Lines, Line{Name: l.Name, Text: l.Text})
 	}
 	for _, o := range e.Offers {
 		out.Offers = append(out.Offers, Offer(o))

@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/jsonappend internal/language internal/lazy internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -53,11 +53,13 @@ var layers = []layer{
 	{"internal/language", ""},
 	{"internal/glob", ""},
 	{"internal/jsonappend", ""},
+	{"internal/jsonvalid", ""},
 	{"internal/lazy", ""},
 	{"internal/memory", ""},
 	{"internal/packagefiles", ""},
 	{"internal/procid", ""},
 	{"internal/programs", ""},
+	{"internal/serverenv", ""},
 	{"internal/envelope", "capability"},
 	{"internal/address", ""},
 	{"internal/bytesize", ""},
@@ -65,6 +67,8 @@ var layers = []layer{
 	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/wholefile"},
+	{"internal/objectstore", "capability"},
+	{"internal/objectstore/objectstoretest", ""},
 	{"internal/secret/detect", ""},
 	{"internal/schema", "capability"},
 	{"internal/store", ""},
@@ -90,7 +94,9 @@ var layers = []layer{
 	{"internal/config/sample", "internal/config"},
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
+	{"internal/govern/shared", words + ground},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
+	{"internal/govern/auditshare", words + ground + "internal/govern/audit"},
 	{"internal/govern/redaction", words + ground + "internal/govern/audit"},
 	{"internal/govern/approval", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/approval/preview", "capability"},
@@ -99,7 +105,9 @@ var layers = []layer{
 	{"internal/govern/pin", words + ground + "internal/govern/policy internal/govern/audit"},
 	{"internal/govern/extensions", words + ground + "internal/know/catalog internal/govern/audit internal/govern/policy internal/govern/review"},
 	{"internal/connect/permission", words + ground},
-	{"internal/connect", words + ground + "internal/connect/permission"},
+	{"internal/connect/places", ""},
+	{"internal/connect/yamltable", "internal/yamldoc internal/yamledit"},
+	{"internal/connect", words + ground + "internal/connect/permission internal/connect/places internal/connect/yamltable"},
 
 	// Find: what matters now.
 	{"internal/find/ranking", words + ground + "internal/know/catalog internal/know/index internal/know/embed"},
@@ -131,9 +139,11 @@ var layers = []layer{
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
 
 	// What people add to it.
-	{"internal/add", words + ground + "internal/know/... internal/govern/review internal/run/executor internal/run/sandbox internal/run/sandbox/egress"},
+	{"internal/add", words + ground + "internal/know/source/... internal/govern/review internal/run/executor internal/run/sandbox internal/run/sandbox/egress"},
 
-	{"internal/add/addmcp", words + ground + "internal/know/source/remote internal/run/executor internal/run/sandbox"},
+	{"internal/add/addmcp", words + ground + "internal/run/executor internal/run/sandbox"},
+
+	{"internal/add/addplan", words + ground + "internal/add internal/add/addmcp internal/govern/extensions internal/govern/policy internal/govern/review internal/know/catalog"},
 
 	// The door: all that anyone above may do.
 	{"internal/door", words + ground + "internal/know/... internal/govern/... internal/find/... internal/run/..."},
@@ -162,11 +172,16 @@ var layers = []layer{
 	// Serve: the surfaces.
 	{"internal/serve/problem", "capability internal/store"}, // the kinds of its failures
 	{"internal/serve/auth", words + ground + "internal/serve/problem"},
+	{"internal/serve/replica", words + ground},
 	{"internal/serve/metrics", words + ground + "internal/find/outcome"},
 	{"internal/serve/doctor", words + ground + "internal/door"},
-	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/setup internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
-	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth"},
-	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/redaction internal/run/mcpgateway internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver"},
+	{"internal/serve/clusterhealth", words + ground + "internal/serve/doctor internal/serve/replica"},
+	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/setup internal/add/... internal/connect internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
+	{"internal/serve/skillshelf", "capability"},
+	{"internal/serve/clearmessage", "internal/untrusted"},
+	{"internal/serve/servercard", ""},
+	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth internal/serve/clearmessage internal/serve/skillshelf"},
+	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/govern/redaction internal/run/mcpgateway internal/run/queue internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver internal/serve/skillshelf"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/serve/shim"},
 	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},
@@ -181,11 +196,13 @@ var layers = []layer{
 	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/choosing", "internal/cli/output internal/secret internal/talk/opener"},
-	{"internal/cli/adding", words + "internal/add internal/add/addmcp internal/cli/output internal/govern/extensions internal/govern/policy internal/know/catalog"},
+	{"internal/cli/adding", words + "internal/add internal/add/addplan internal/cli/output"},
+	{"internal/cli/asking", "internal/cli/output internal/govern/approval internal/talk/consent"},
 	{"internal/cli/auditing", "internal/cli/output internal/govern/audit"},
 	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
 	{"internal/cli/discovering", "capability internal/cli/output internal/door internal/find/vectors"},
 	{"internal/cli/evals", "capability internal/cli/output internal/door internal/find/checkup internal/find/eval internal/find/vectors internal/know/catalog"},
+	{"internal/cli/tokens", words + "internal/cli/output internal/serve/auth"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
 	{"internal/cli/chat", words + ground + "internal/cli/output internal/door internal/talk/..."},
 	{"internal/cli", all},
