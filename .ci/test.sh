@@ -121,12 +121,12 @@ raced() { CGO_ENABLED=$race_cgo "$@"; }
 
 # How long one package of a layer may take. It ends a test that hangs; a slow
 # machine must not come near it.
-limit_unit=60m
-limit_script=120m
-limit_postgres=60m
-limit_browser=120m
-limit_release=60m
-limit_clients=120m
+limit_unit=25m
+limit_script=30m
+limit_postgres=20m
+limit_browser=30m
+limit_release=20m
+limit_clients=20m
 
 # They read the source, one file after another; the unit layer leaves them out.
 rules='TestLayers|TestCodeRules|TestCoverage|TestArchitecture'

@@ -16,7 +16,7 @@ type mirror struct {
 	wanted   bool                // the replicas were asked for the events of the session
 	since    time.Time           // they were
 	told     map[string]bool     // these were asked
-	waiting  map[string]bool     // and these have not answered yet
+	waiting  map[string]int64    // and these have not answered yet: the event after which they were asked
 	have     map[string]int64    // the newest N of each that is here
 	segments []segment           // where their events are in the ring
 	owner    string              // the replica on which a turn runs; empty: on none
@@ -32,7 +32,9 @@ type mirror struct {
 // An outlet is how far a replica has the events of this hub.
 type outlet struct {
 	sent   int64
-	answer bool // it waits for an answer, also where there is nothing new
+	answer bool  // it waits for an answer, also where there is nothing new
+	from   int64 // the first answer has what came after this; -1: there was none yet
+	again  bool  // the replica asked for that answer again
 }
 
 // A segment says that a part of the ring has the events of another replica: those from
@@ -191,15 +193,15 @@ func (r *ring) parcels(cursor int64, foreign func(int64) bool) (out []parcel, lo
 // update returns what is new for a replica. The lock is held.
 func (h *Hub) update(l *log, o *outlet) *update {
 	foreign := func(at int64) bool { return l.mirror.segment(at) != nil }
-	u := &update{After: o.sent, Known: l.known}
+	u := &update{Known: l.known, Fresh: o.sent < 0 || o.again}
 	if o.sent < 0 { // it has nothing: it begins with the turn that runs
-		u.Fresh = true
 		o.sent = l.ring.last
 		if l.turn != nil {
 			o.sent = l.turn.from.n
 		}
-		u.After = o.sent
+		o.from = o.sent
 	}
+	u.After, o.again = o.sent, false
 	parcels, lost := l.ring.parcels(o.sent, foreign)
 	if lost {
 		u.Lost = true
@@ -229,7 +231,12 @@ func (h *Hub) update(l *log, o *outlet) *update {
 func (h *Hub) apply(l *log, from string, u *update) bool {
 	m := &l.mirror
 	have, known := m.have[from]
-	if known && !u.Lost && !u.Fresh && u.After > have {
+	fresh := !known || u.Lost // what comes does not go on after what is here
+	switch {
+	case fresh || u.After <= have:
+	case u.Fresh: // it was asked twice, and what lies between its two answers is gone
+		fresh, u.Lost = true, true
+	default:
 		return false
 	}
 	delete(m.waiting, from)
@@ -242,7 +249,7 @@ func (h *Hub) apply(l *log, from string, u *update) bool {
 	if u.Lost && known || u.Turn != nil && m.owner != "" && (m.owner != from || m.turn.Number != u.Turn.Number) {
 		h.addHere(l, "reset", []byte(`{"type":"reset"}`))
 	}
-	if !known || u.Lost || u.Fresh {
+	if fresh {
 		m.begin(from, u.After+1, l.ring.last)
 		have = u.After
 	}

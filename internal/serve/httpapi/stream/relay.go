@@ -294,7 +294,13 @@ func (r *relay) follow(from string, m *message) {
 	if l.mirror.outlets == nil {
 		l.mirror.outlets = map[string]*outlet{}
 	}
-	o := &outlet{sent: m.Have, answer: true}
+	o := &outlet{sent: m.Have, from: m.Have, answer: true}
+	if old := l.mirror.outlets[from]; old != nil && old.from >= 0 {
+		o.from = old.from
+		if m.Have < 0 { // the first answer is lost, or on its way
+			o.sent, o.again = old.from, true
+		}
+	}
 	if t := l.turn; m.Client && t != nil && t.from.n >= l.ring.lost {
 		o.sent = min(o.sent, t.from.n) // others there will want the turn from its beginning
 	}
@@ -434,7 +440,7 @@ func (r *relay) wantLocked(l *log, after string) {
 	}
 	m.forget()
 	m.wanted, m.since = true, time.Now()
-	m.told, m.waiting, m.have, m.again = map[string]bool{}, map[string]bool{}, map[string]int64{}, map[string]struct{}{}
+	m.told, m.waiting, m.have, m.again = map[string]bool{}, map[string]int64{}, map[string]int64{}, map[string]struct{}{}
 	epoch, n, ok := parseID(after)
 	for _, peer := range r.cfg.Peers() {
 		if ok && epoch == peer {
@@ -448,7 +454,7 @@ func (r *relay) wantLocked(l *log, after string) {
 // askLocked asks a replica for the events of a session: those after have, which is of a
 // client, or of the turn that runs.
 func (r *relay) askLocked(l *log, peer string, have int64) {
-	l.mirror.told[peer], l.mirror.waiting[peer] = true, true
+	l.mirror.told[peer], l.mirror.waiting[peer] = true, have
 	r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: have, Client: have >= 0})
 }
 
@@ -545,6 +551,9 @@ func (r *relay) look(l *log, peers map[string]bool, users int) (unused bool) {
 			delete(m.again, peer)
 			l.tell()
 		}
+	}
+	for peer, have := range m.waiting { // it was not listening, or its answer was lost
+		r.askLocked(l, peer, have)
 	}
 	for peer := range peers {
 		if !m.told[peer] {
