@@ -121,20 +121,28 @@ func (l *Log) next() (closed bool) {
 // saves waking the writing goroutine and being woken by it. Where several write, or
 // the disk is slow, or the caller has given up, the writing goroutine does it.
 func (l *Log) lead(ctx context.Context) {
-	if ctx.Err() == nil && l.committing.TryLock() {
-		if l.crowd < 2 && l.took < maxLead {
-			if b, _ := l.take(); b != nil {
-				l.carryOut(b)
-			}
-			l.committing.Unlock()
-			return
-		}
-		l.committing.Unlock()
+	if ctx.Err() == nil && l.leads() {
+		return
 	}
 	select {
 	case l.queue.wake <- struct{}{}:
 	default:
 	}
+}
+
+// leads reports whether it committed the batch that waits, if any.
+func (l *Log) leads() bool {
+	if !l.committing.TryLock() {
+		return false
+	}
+	defer l.committing.Unlock()
+	if l.crowd >= 2 || l.took >= maxLead {
+		return false
+	}
+	if b, _ := l.take(); b != nil {
+		l.carryOut(b)
+	}
+	return true
 }
 
 // carryOut settles a batch, and sees to it that its head is durable in time.
