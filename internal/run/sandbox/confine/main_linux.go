@@ -42,6 +42,7 @@ func Main() {
 	}
 	letGo(null)
 	say(Message{Started: started}, nil)
+	time.AfterFunc(restAfter, dropCodePages)
 	go obey(pid, o.Namespaces)
 	if o.Memory > 0 {
 		go watchMemory(pid, o.Memory, o.Namespaces, o.OpenFiles)
@@ -98,6 +99,7 @@ func Trial() {
 // await waits for the order and takes the tool's streams as our own. When the
 // runtime hangs up instead, there is nothing to do.
 func await() (*Order, error) {
+	rest()
 	n, _, fds, err := receive(MaxHandles)
 	if err == nil && n == 0 {
 		os.Exit(0)

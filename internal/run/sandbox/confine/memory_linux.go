@@ -21,6 +21,7 @@ const (
 	memoryFar     = 250 * time.Millisecond // between two checks of a tool that is far from it
 	memoryLongest = time.Second            // on a busy machine one check can take seconds
 	memoryGC      = 200                    // how many checks happen between two garbage collections of the helper, which does not run its own
+	memoryDrop    = 40                     // how many checks happen between two calls of dropCodePages
 
 	// How much memory the tool can start to use in a second: per processor, and
 	// on a machine with many.
@@ -70,6 +71,9 @@ func watchMemory(pid int, limit int64, namespaces, open bool) {
 		}
 		if look%memoryGC == 0 {
 			runtime.GC()
+		}
+		if look%memoryDrop == 0 {
+			dropCodePages()
 		}
 		pause = pauseAfter(limit-now, time.Since(start), runtime.NumCPU())
 	}

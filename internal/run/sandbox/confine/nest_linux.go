@@ -121,6 +121,7 @@ func sameNumbers(file string) ([]syscall.SysProcIDMap, error) {
 func Nest() {
 	unix.CloseOnExec(ControlFD)
 	for {
+		rest()
 		n, word, fds, err := receive(1)
 		if err == nil && n == 0 {
 			os.Exit(0)
