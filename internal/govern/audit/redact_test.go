@@ -56,6 +56,8 @@ func TestRedactForms(t *testing.T) {
 		"key «AKIAABCDEFGHIJKLMNOP» used",
 		"«ghp_abcdefghijklmnopqrstuvwxyz0123456789»",
 		"«github_pat_11ABCDEFG0abcdefghijkl_mnop»",
+		"«gsk_AbCdEfGh0123456789IjKlMnOp»", "«xai-AbCdEfGh0123456789IjKlMnOp»", "«whsec_AbCdEfGh0123456789»",
+		"«figd_AbCdEfGh-0123456789_IjKl»", "«ATATT3xFfGF0AbCdEfGh0123456789»",
 		"«glpat-abcdefghijklmnopqrst»",
 		"«xoxb-123456789-abcdef»",
 		"«sk-ant-api03-abcdefghijklmnop»",

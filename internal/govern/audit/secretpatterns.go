@@ -3,8 +3,11 @@ package audit
 import (
 	"math/bits"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"ken/internal/secret/detect"
 )
 
 // A secretPattern is a way to recognise a secret. Its expression is tried only on text
@@ -21,8 +24,8 @@ const names = `(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[_-]?key|acce
 	`private[_-]?key|signing[_-]?key|encryption[_-]?key|master[_-]?key|shared[_-]?key|client[_-]?secret|credentials?|` +
 	`auth(?:[_-]?(?:key|token|code))?|otp|session(?:[_-]?(?:id|key|token))|signature|sig|x-amz-[a-z-]*(?:signature|credential|token))`
 
-var secretPatterns = [...]secretPattern{
-	// By where they stand.
+// byPlace finds secrets by where they stand.
+var byPlace = [...]secretPattern{
 	{"authorization", `(?i)\bauthorization\b["']?\s*[:=]\s*["']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?([^"'\r\n]+)`, ""},
 	{"cookie", `(?i)\bcookie2?\b["']?\s*[:=]\s*["']?([^"'\r\n]+)`, ""},
 	{"bearer", `(?i)\bbearer\s+([a-z0-9._~+/=-]{6,})`, ""},
@@ -35,34 +38,18 @@ var secretPatterns = [...]secretPattern{
 	{"-u --user --proxy-user", `(?:^|\s)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s"':]*:([^\s"']+)`, ""},
 	{"mysql mariadb sshpass", `(?i)\b(?:mysql\w*|mariadb\w*|sshpass)\b[^\n]*?\s-p\s?([^\s-]\S*)`, ""},
 
-	// By how they are formed.
-	{"private", `-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)`, ""},
-	{"private+key+", `PRIVATE\+KEY\+[^\s"']+`, ""},
-	{"age-secret-key", `AGE-SECRET-KEY-[0-9A-Z-]+`, ""},
-	{"eyj", `\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?`, ""},
-	{"akia asia aroa aida", `\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`, ""},
-	{"gh", `\bgh[pousr]_[A-Za-z0-9]{20,}`, ""},
-	{"github_pat_", `\bgithub_pat_\w{20,}`, ""},
-	{"gl", `\bgl(?:pat|ptt|dt|rt|cbt|soat|ft)-[\w-]{16,}`, ""},
-	{"xox xapp", `\b(?:xox[abeoprs]|xapp)-[\w-]{8,}`, ""},
-	{"sk- sk_ rk_ pk_", `\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9_-]{16,})`, ""},
-	{"aiza", `\bAIza[\w-]{30,}`, ""},
-	{"ya29 1//0", `(?:\bya29\.|\b1//0)[\w-]{16,}`, ""},
-	{"gocspx", `\bGOCSPX-[\w-]{16,}`, ""},
-	{"npm_", `\bnpm_[A-Za-z0-9]{30,}`, ""},
-	{"pypi-", `\bpypi-[\w-]{16,}`, ""},
-	{"sg.", `\bSG\.[\w-]{16,}\.[\w-]{16,}`, ""},
-	{"hf_", `\bhf_[A-Za-z0-9]{20,}`, ""},
-	{"dop_v1 doo_v1 dor_v1", `\bdo[opr]_v1_[a-f0-9]{32,}`, ""},
-	{"shp", `\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{24,}`, ""},
-	{"lin_api_ ntn_ secret_", `\b(?:lin_api|ntn|secret)_[A-Za-z0-9]{24,}`, ""},
-	{":aa", `\b\d{7,11}:AA[\w-]{30,}`, ""},
 	{"hooks.slack.com", `hooks\.slack\.com/(?:services|workflows)/([\w/-]+)`, ""},
 	{"/webhooks/", `/api/webhooks/(\d+/[\w-]+)`, ""},
-	{"hvs. hvb.", `\bhv[sb]\.[\w-]{20,}`, ""},
-	{"tskey-", `\btskey-[\w-]{12,}`, ""},
-	{"dckr_pat_", `\bdckr_pat_[\w-]{16,}`, ""},
 }
+
+// secretPatterns are those by place, and those by form.
+var secretPatterns = sync.OnceValue(func() []secretPattern {
+	all := slices.Clone(byPlace[:])
+	for _, f := range detect.Forms {
+		all = append(all, secretPattern{words: f.Words, expr: f.Expression()})
+	}
+	return all
+})
 
 // nameWords is in every name that assignment looks for.
 const nameWords = "pass pwd secret token key auth credential otp session sig"
@@ -124,10 +111,11 @@ var optionForm = sync.OnceValue(func() *regexp.Regexp {
 
 // A spotter finds out in one pass which forms are worth trying.
 type spotter struct {
-	starts pairs          // the first two letters of all words
-	words  [1 << 14]uint8 // by those, one more than the place in lists
-	lists  [][]spotted
-	exprs  [len(secretPatterns)]func() *regexp.Regexp
+	starts   pairs          // the first two letters of all words
+	words    [1 << 14]uint8 // by those, one more than the place in lists
+	lists    [][]spotted
+	patterns []secretPattern
+	exprs    []func() *regexp.Regexp
 }
 
 // address is the bit of what userinfo looks for, which is no expression.
@@ -139,9 +127,9 @@ type spotted struct {
 }
 
 var spot = sync.OnceValue(func() *spotter {
-	s := new(spotter)
-	for i, f := range secretPatterns {
-		s.exprs[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(f.expr) })
+	s := &spotter{patterns: secretPatterns()}
+	for i, f := range s.patterns {
+		s.exprs = append(s.exprs, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(f.expr) }))
 		for word := range strings.FieldsSeq(f.words) {
 			s.add(word, 1<<i)
 		}
@@ -206,7 +194,7 @@ func structural(s string, found uint64, spans []span) []span {
 	sp := spot()
 	for found &^= address; found != 0; found &= found - 1 {
 		i := bits.TrailingZeros64(found)
-		if signs := secretPatterns[i].signs; signs != "" && !strings.ContainsAny(s, signs) {
+		if signs := sp.patterns[i].signs; signs != "" && !strings.ContainsAny(s, signs) {
 			continue // "session-1" is a name like those of secrets, with no value
 		}
 		for _, m := range sp.exprs[i]().FindAllStringSubmatchIndex(s, -1) {

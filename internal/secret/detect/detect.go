@@ -26,9 +26,6 @@ var (
 		return regexp.MustCompile(`^(?i)(true|false|yes|no|on|off|none|null|auto|basic|bearer|oauth2?|default|[0-9]{1,5})$`)
 	})
 
-	prefixes = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|sk_test_|rk_live_|pk_live_|whsec_|xox[abprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|npm_|pypi-|hf_|dop_v1_|shpat_|shpss_|SG\.|lin_api_|ntn_|secret_|figd_|tvly-|ctx7sk|ATATT3|dckr_pat_|sbp_|pplx-|gsk_|xai-|r8_|fc-|AGE-SECRET-KEY-|-----BEGIN )`)
-	})
 	jwt = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*$`)
 	})

@@ -18,6 +18,8 @@ func TestCredentialsInCardsAreNoticedAndNotRepeated(t *testing.T) {
 		{"address", "postgres://me:hunter2@db.example/x", 1},
 		{"private key", "a\n\n-----BEGIN OPENSSH PRIVATE KEY-----\nabc", 3},
 		{"placeholders", "Use $GITHUB_TOKEN, sk-..., ghp_xxx, postgres://<user>:<password>@host, https://example.org:8080/a@b", 0},
+		{"newer form", "Set gsk_" + strings.Repeat("Ab3", 12), 1},
+		{"names", "Install sk-learn-pipeline-builder, then fc-list-all-of-the-fonts-here.", 0},
 		{"prose", "The AI asks Google; AKI and ASIA are places.", 0},
 	}
 	for _, tt := range tests {
