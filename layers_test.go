@@ -95,6 +95,7 @@ var layers = []layer{
 	{"internal/config/sources", words + ground + "internal/config internal/know/..."},
 	{"internal/govern/reload", words + ground + "internal/govern/policy internal/config"},
 	{"internal/govern/shared", words + ground},
+	{"internal/govern/quota", "internal/store"},
 	{"internal/govern/audit", words + ground + "internal/govern/policy"},
 	{"internal/govern/auditshare", words + ground + "internal/govern/audit"},
 	{"internal/govern/redaction", words + ground + "internal/govern/audit"},

@@ -18,6 +18,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/auditshare"
+	"ken/internal/govern/quota"
 	"ken/internal/govern/reload"
 	"ken/internal/govern/shared"
 	"ken/internal/procid"
@@ -34,6 +35,22 @@ type Replicas struct {
 	shared    *shared.Settings              // nil: the store is on this machine
 	following atomic.Bool                   // shared must be current
 	group     atomic.Pointer[replica.Group] // nil: this process does not serve
+
+	dividing sync.Once
+	divided  *quota.Quota
+}
+
+// quota returns what this process has of the limits that hold for all replicas together,
+// or nil if the store is on this machine.
+func (r *Replicas) quota() *quota.Quota {
+	if !r.Possible() {
+		return nil
+	}
+	r.dividing.Do(func() {
+		r.divided = quota.New(quota.Config{Store: r.app.store.Get})
+		r.app.closers.Add(func() error { r.divided.Close(); return nil })
+	})
+	return r.divided
 }
 
 // Possible reports whether other replicas of Ken can have the same store.

@@ -117,10 +117,14 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	var places runner.Places // nil: of this machine alone
+	if q := a.Replicas.quota(); q != nil {
+		places = q.Slots("extension")
+	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, RecentRules: a.recentRules, Desk: desk, Effects: db, Results: kept,
 		Redactor: a.Redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
-		Limits: func() runner.Limits { return callLimits(a.effective(), a.Settings.Serve.Drain) },
+		Limits: func() runner.Limits { return callLimits(a.effective(), a.Settings.Serve.Drain) }, Places: places,
 	})
 	if err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func limitsSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("limits.concurrent", "Maximum calls that run at the same time.",
 			func(c *Config) *int { return &c.Limits.Concurrent }, whole(1, mostCalls)),
-		entry("limits.perExtension", "Maximum calls of one extension that run at the same time.",
+		entry("limits.perExtension", "Maximum calls of one extension that run at the same time. With PostgreSQL, in all processes together.",
 			func(c *Config) *int { return &c.Limits.PerExtension }, whole(1, mostCalls)),
 		entry("limits.queue", "Maximum waiting calls. If there are more, calls of the session with the most waiting calls are denied first.",
 			func(c *Config) *int { return &c.Limits.Queue }, whole(1, mostCalls)),

@@ -14,7 +14,7 @@ func TestGateTakesOtherLimits(t *testing.T) {
 	one, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
 	three, _ := Limits{Concurrent: 3, PerExtension: 3}.filled()
 	now := one
-	g := newLimiter(func() Limits { return now })
+	g := newLimiter(func() Limits { return now }, nil)
 	if err := g.enter(t.Context(), "a", whose{}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestGateNeverGoesBack(t *testing.T) {
 			return old
 		}
 		return newer
-	})
+	}, nil)
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = g.ask("a", whose{}) })
 	<-first

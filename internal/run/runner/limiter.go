@@ -17,8 +17,12 @@ import (
 // session calls. Within one session and extension, the oldest call goes first.
 // So a principal with many calls or sessions does not keep others waiting for
 // all of them.
+//
+// With places, the limit per extension is for all processes together, and places
+// says how much of it this one may use.
 type limiter struct {
 	bounds func() Limits // as they are now
+	places Places        // nil: the limit is for this process
 	asking sync.Mutex    // held while bounds is asked; see renew
 
 	mu      sync.Mutex
@@ -54,8 +58,65 @@ type waiter struct {
 	in       *line // a leaf
 }
 
-func newLimiter(bounds func() Limits) *limiter {
-	return &limiter{bounds: bounds, loads: map[string]*extensionLoad{}}
+func newLimiter(bounds func() Limits, places Places) *limiter {
+	g := &limiter{bounds: bounds, places: places, loads: map[string]*extensionLoad{}}
+	if places != nil {
+		places.OnChange(g.placesChanged)
+	}
+	return g
+}
+
+// Places divide the calls of an extension that may run at once among all processes
+// that have the same limit.
+type Places interface {
+	// Use says how many calls of an extension run here, and how many would if none had
+	// to wait. It returns how many may. It must not block, nor call what OnChange set.
+	Use(extension string, limit, running, wanted int) int
+	// OnChange sets what is called when more may run, or with why none can.
+	OnChange(func(extension string, err error))
+}
+
+// room reports whether one more call of an extension may run, as far as that limit goes.
+func (g *limiter) room(l *extensionLoad) bool {
+	most := g.limits.PerExtension
+	if g.places != nil {
+		most = g.places.Use(l.name, most, l.running, l.running+max(l.waiting, 1))
+	}
+	return l.running < most
+}
+
+// tell says how many calls of an extension run and wait.
+func (g *limiter) tell(l *extensionLoad) {
+	if g.places != nil {
+		g.places.Use(l.name, g.limits.PerExtension, l.running, l.running+l.waiting)
+	}
+}
+
+// placesChanged admits calls of an extension that have a place now. With an error it
+// rejects them.
+func (g *limiter) placesChanged(name string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.loads[name]
+	if l == nil {
+		return
+	}
+	if err == nil {
+		g.fill()
+		return
+	}
+	err = &capability.Error{
+		Kind: capability.Unavailable, Op: "queue", Rule: "limits.perExtension",
+		Err: fmt.Errorf("limits.perExtension holds for all replicas together, and this one has no share of it, because the store does not answer: %w", err),
+		Fix: "call again when PostgreSQL answers; ken doctor --cluster says what is wrong with it",
+	}
+	for _, w := range g.line.all(l) {
+		w.err = err
+		w.in.remove(w)
+		close(w.ready)
+	}
+	g.tell(l)
+	g.forget(l)
 }
 
 // renew takes the limits as they are now, wider or narrower. What runs already
@@ -107,12 +168,14 @@ func (g *limiter) ask(name string, who whose) (*waiter, error) {
 		g.loads[name] = l
 	}
 	// While there is room for an extension, none of its calls waits.
-	if g.running < g.limits.Concurrent && l.running < g.limits.PerExtension {
+	if g.running < g.limits.Concurrent && l.waiting == 0 && g.room(l) {
 		g.running++
 		l.running++
+		g.tell(l)
 		return nil, nil
 	}
 	if err := g.makeRoom(l, who); err != nil {
+		g.tell(l)
 		g.forget(l)
 		return nil, err
 	}
@@ -121,6 +184,7 @@ func (g *limiter) ask(name string, who whose) (*waiter, error) {
 	w.in = g.line.kid(who.principal).kid(who.caller).kid(who.session).kid(name)
 	w.in.load = l
 	w.in.add(w)
+	g.tell(l)
 	return w, nil
 }
 
@@ -167,6 +231,7 @@ func (g *limiter) crowdOut(who whose, extension string, err error) bool {
 	w := from.queue[len(from.queue)-1]
 	w.err = err
 	from.remove(w)
+	g.tell(from.load)
 	g.forget(from.load)
 	close(w.ready)
 	return true
@@ -202,6 +267,7 @@ func (g *limiter) withdraw(w *waiter) bool {
 		return false
 	}
 	w.in.remove(w)
+	g.tell(w.in.load)
 	g.forget(w.in.load)
 	return true
 }
@@ -224,6 +290,7 @@ func (g *limiter) leave(name string) {
 	g.running--
 	l.running--
 	g.fill()
+	g.tell(l)
 	g.forget(l)
 }
 
@@ -241,12 +308,13 @@ func (g *limiter) leaveAfter(abandoned <-chan struct{}, name string) {
 // fill admits as many calls as there is room for.
 func (g *limiter) fill() {
 	for g.running < g.limits.Concurrent {
-		w := g.line.next(g.limits.PerExtension)
+		w := g.line.next(g.room)
 		if w == nil {
 			return
 		}
 		g.running++
 		w.in.load.running++
+		g.tell(w.in.load)
 		w.admitted = true
 		close(w.ready)
 	}

@@ -32,7 +32,7 @@ func TestLimiterRapid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := newLimiter(l.Always)
+		g := newLimiter(l.Always, nil)
 		running := map[string]int{}
 		waiting := map[string][]*waiter{} // by us, in order of arrival
 		var served []string               // since the last arrival
@@ -161,7 +161,7 @@ func TestLimiterRapid(t *testing.T) {
 // TestRoundRobin: a flood of one extension does not hold up another.
 func TestRoundRobin(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	g := newLimiter(l.Always)
+	g := newLimiter(l.Always, nil)
 	if w, err := g.ask("first", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -202,7 +202,7 @@ func TestRoundRobin(t *testing.T) {
 // the extensions of a session; within an extension, the oldest call is first.
 func TestFairTurns(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	g := newLimiter(l.Always)
+	g := newLimiter(l.Always, nil)
 	if w, err := g.ask("x", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -249,7 +249,7 @@ func TestFairTurns(t *testing.T) {
 // gets no more turns than the person it works for, and cannot fill the queue.
 func TestManySessionsAreOneCaller(t *testing.T) {
 	l, _ := Limits{Concurrent: 1, PerExtension: 1, Queue: 20, QueuePerExtension: 20}.filled()
-	g := newLimiter(l.Always)
+	g := newLimiter(l.Always, nil)
 	if w, err := g.ask("x", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -284,7 +284,7 @@ func TestQueueIsShared(t *testing.T) {
 		{Limits{Concurrent: 1, Queue: 100, QueuePerExtension: 4}, "limits.queuePerExtension"},
 	} {
 		l, _ := tt.limits.filled()
-		g := newLimiter(l.Always)
+		g := newLimiter(l.Always, nil)
 		if w, err := g.ask("x", whose{}); w != nil || err != nil {
 			t.Fatal(w, err)
 		}

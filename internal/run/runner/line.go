@@ -59,6 +59,17 @@ func (n *line) of(extension string) int {
 	return sum
 }
 
+// all returns the waiting calls of one extension.
+func (n *line) all(l *extensionLoad) (out []*waiter) {
+	if n.load == l {
+		return slices.Clone(n.queue)
+	}
+	for _, k := range n.order {
+		out = append(out, k.all(l)...)
+	}
+	return out
+}
+
 // add appends a waiter to a leaf.
 func (n *line) add(w *waiter) {
 	n.queue = append(n.queue, w)
@@ -84,11 +95,11 @@ func (n *line) remove(w *waiter) {
 }
 
 // next removes and returns the waiter whose turn it is among those whose
-// extension has fewer than most running calls, or nil. Each line on the path to
+// extension has room, or nil. Each line on the path to
 // it moves to the end of its parent's order.
-func (n *line) next(most int) *waiter {
+func (n *line) next(room func(*extensionLoad) bool) *waiter {
 	if n.load != nil {
-		if n.load.running >= most {
+		if !room(n.load) {
 			return nil
 		}
 		w := n.queue[0]
@@ -96,7 +107,7 @@ func (n *line) next(most int) *waiter {
 		return w
 	}
 	for _, k := range n.order {
-		w := k.next(most)
+		w := k.next(room)
 		if w == nil {
 			continue
 		}

@@ -111,6 +111,10 @@ type Config struct {
 	// Runner. Nil gives the defaults.
 	Limits func() Limits
 
+	// Places, when not nil, divide Limits.PerExtension among all processes that have
+	// the same ones.
+	Places Places
+
 	// Observe, when not nil, is told of every change of state, in order for
 	// each call, by the goroutine that makes it. It must not block.
 	Observe func(Transition)
@@ -177,7 +181,7 @@ func New(cfg Config) (*Runner, error) {
 	if s, ok := cfg.Effects.(*store.Store); ok && cfg.Desk != nil {
 		r.joint = cfg.Desk.Shares(s)
 	}
-	r.limiter = newLimiter(r.bounds)
+	r.limiter = newLimiter(r.bounds, cfg.Places)
 	return r, nil
 }
 

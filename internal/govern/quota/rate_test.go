@@ -1,0 +1,85 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ken/internal/store"
+	"ken/internal/store/storetest"
+)
+
+// TestRateTotal: three processes that ask as often as they can do together what one may,
+// and each of them gets a part.
+func TestRateTotal(t *testing.T) {
+	address := storetest.Address(t)
+	const perSecond, burst, processes = 200, 40, 3
+	var all sync.WaitGroup
+	var total atomic.Int64
+	var each [processes]atomic.Int64
+	began := time.Now()
+	ctx, stop := context.WithDeadline(t.Context(), began.Add(3*time.Second))
+	defer stop()
+	for i := range processes {
+		q, _ := process(t, address, 0)
+		r := q.Rate("principal", "ada", perSecond, burst)
+		for range 4 {
+			all.Go(func() {
+				for {
+					if wait, err := r.Wait(ctx, time.Minute); err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Error(err)
+						}
+						return
+					} else if wait > 0 {
+						t.Errorf("the turn is %v away", wait)
+						return
+					}
+					total.Add(1)
+					each[i].Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	took := time.Since(began).Seconds()
+	most := (burst + perSecond*took) * (1 + float64(processes-1)/alone)
+	most += 3 * processes // the least burst of a process is 1, and it may use one without a share
+	t.Logf("%d in %.2f s; at most %.0f are allowed: %d, %d, %d", total.Load(), took, most, each[0].Load(), each[1].Load(), each[2].Load())
+	if n := float64(total.Load()); n > most || n < most/3 {
+		t.Errorf("%.0f were let in within %.2f s, want at most %.0f, and not much less", n, took, most)
+	}
+	for i := range each {
+		if each[i].Load() < perSecond/20 {
+			t.Errorf("process %d was let in %d times of %d", i, each[i].Load(), total.Load())
+		}
+	}
+}
+
+// TestRateAlone: what is asked for now and then needs no store, and a burst after a pause
+// is let in at once.
+func TestRateAlone(t *testing.T) {
+	broken := errors.New("no store")
+	q := New(Config{Store: func() (*store.Store, error) { return nil, broken }})
+	defer q.Close()
+	r := q.Rate("principal", "ada", 50, 200)
+	for range 2 { // 200/100
+		if wait, err := r.Wait(t.Context(), time.Second); wait != 0 || err != nil {
+			t.Errorf("Wait = %v, %v without a store, for the first requests", wait, err)
+		}
+	}
+	if _, err := r.Wait(t.Context(), time.Minute); !errors.Is(err, broken) {
+		t.Errorf("Wait = %v for more than that, want the error of the store", err)
+	}
+
+	q, _ = process(t, storetest.Address(t), 0)
+	r = q.Rate("principal", "ada", 1, 100)
+	for i := range 50 {
+		if wait, err := r.Wait(t.Context(), 20*time.Second); wait != 0 || err != nil {
+			t.Fatalf("request %d of a burst: %v, %v", i, wait, err)
+		}
+	}
+}
