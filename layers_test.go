@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/dirs internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -54,6 +54,7 @@ var layers = []layer{
 	{"internal/glob", ""},
 	{"internal/jsonappend", ""},
 	{"internal/jsonvalid", ""},
+	{"internal/duration", ""},
 	{"internal/lazy", ""},
 	{"internal/memory", ""},
 	{"internal/packagefiles", ""},
@@ -124,7 +125,7 @@ var layers = []layer{
 
 	// Run: from a call to its effect.
 	{"internal/run/sandbox/confine", ""}, // what the helper process runs: it stays light
-	{"internal/run/sandbox", "internal/run/sandbox/confine"},
+	{"internal/run/sandbox", "internal/duration internal/run/sandbox/confine"},
 	{"internal/run/sandbox/egress", "internal/address"},
 	{"internal/run/result", words + ground},
 	{"internal/run/executor/...", words + ground + "internal/run/sandbox internal/run/sandbox/egress internal/run/result"},
@@ -184,17 +185,17 @@ var layers = []layer{
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth internal/serve/clearmessage internal/serve/skillshelf"},
 	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/govern/redaction internal/run/mcpgateway internal/run/queue internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver internal/serve/skillshelf"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
-	{"internal/serve/daemon", words + "internal/serve/shim"},
+	{"internal/serve/daemon", words + "internal/duration internal/serve/shim"},
 	{"internal/serve/health", words + ground + "internal/config internal/know/... internal/govern/... internal/run/... internal/serve/doctor internal/serve/shim"},
 	{"internal/serve/reviews", words + ground + "internal/govern/... internal/run/mcpservers/... internal/serve/auth internal/serve/httpapi/catalogapi"},
 	{"internal/serve/settings", words + ground + "internal/config internal/govern/... internal/serve/auth internal/serve/httpapi/systemapi"},
 
 	// The program: wiring, commands, library.
 	{"internal/app", all},
-	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
+	{"internal/cli/output", "capability internal/duration internal/untrusted internal/run/runner"},
 	{"internal/cli/catalogreport", "capability internal/cli/output internal/door internal/untrusted"},
 	{"internal/cli/connectreport", words + "internal/connect internal/connect/permission internal/cli/output internal/serve/mcpserver"},
-	{"internal/cli/statsreport", "internal/cli/output internal/door internal/find/outcome"},
+	{"internal/cli/statsreport", "internal/duration internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/choosing", "internal/cli/output internal/secret internal/talk/opener"},
 	{"internal/cli/adding", words + "internal/add internal/add/addplan internal/cli/output"},

@@ -147,7 +147,7 @@ func TestBadServersAreSeen(t *testing.T) {
 		{"mcp:longNames", "nnn", doctor.Warn, ""},
 		{"mcp:longNames", "that clients see shortened: mmm", doctor.Warn, ""},
 		{"mcp:noStart", "it does not work: the server ended with exit status 3; it printed: no licence was found", doctor.Bad, "noStart in " + filepath.Join(dir, ".ken", "mcp.json")},
-		{"mcp:neverReady", "it does not work: not ready after 1s", doctor.Bad, "mcp.json"},
+		{"mcp:neverReady", "it does not work: not ready after 1 s", doctor.Bad, "mcp.json"},
 		{"mcp:fine", "2 tools over stdio, protocol 2025-06-18; sandbox profile imported", doctor.Good, ""},
 	} {
 		c, ok := said(checks, want.name, want.says)

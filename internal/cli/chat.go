@@ -147,6 +147,7 @@ func (c *chatCommand) chat(ctx context.Context, a *app.App, k chatCall) error {
 	}()
 	defer func() { stop(); <-watched }()
 	in, ok := c.in.(*os.File)
+	c.progress.Hide() // what follows writes to the terminal itself
 	out := c.out.File()
 	if !ok || out == nil {
 		return errors.New("a conversation needs a terminal; ken chat -p takes a message")

@@ -42,12 +42,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer endAtOnce()()
-	c := &environment{out: output.New(stdout), err: stderr, in: stdin}
+	c := &environment{out: output.New(stdout), in: stdin}
+	c.out.Before = c.progress.Hide
+	c.err = output.Aside{W: stderr, Before: c.progress.Hide}
 	root := newRoot(c)
 	root.SetArgs(negatives(args))
 	root.SetIn(stdin)
 	root.SetOut(c.out)
-	root.SetErr(stderr)
+	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil && c.out.Err() != nil && !errors.Is(c.out.Err(), syscall.EPIPE) {
 		err = fmt.Errorf("write the output: %w", c.out.Err())

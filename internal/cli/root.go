@@ -54,6 +54,7 @@ func newRoot(c *environment) *cobra.Command {
 		return nil
 	}
 	addCommands(root, c)
+	c.showWork(root)
 	return root
 }
 

@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ken/capability"
 	"ken/internal/app"
@@ -93,14 +92,12 @@ func (c *runCommand) run(ctx context.Context, a *app.App, r runCall, given []str
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Mode: r.mode, Origin: capability.ByPerson, Surface: policy.SurfaceRun})
 	var live *output.Live
 	if !c.json {
-		live = &output.Live{W: c.out, Clean: c.out.Terminal, Err: &output.Live{W: c.err, Clean: isTerminal(c.err), Begun: c.progress.Hide}, Begun: c.progress.Hide}
+		live = &output.Live{W: c.out, Clean: c.out.Terminal, Err: &output.Live{W: c.err, Clean: output.Screen(c.err) != nil, Begun: c.progress.Hide}, Begun: c.progress.Hide}
 		call.Live = live
 	}
-	if !c.json && isTerminal(c.err) {
-		defer c.progress.Begin(c.err)()
-	}
+	end := c.progress.Begin(output.Screen(c.err))
 	res, err := a.Door.Invoke(ctx, view, call)
-	c.progress.Hide()
+	end()
 	for range 3 { // a question may follow another
 		again, asked := consentPrompt{c.environment}.answer(ctx, a, r, &call, err)
 		if asked != nil {
@@ -109,7 +106,9 @@ func (c *runCommand) run(ctx context.Context, a *app.App, r runCall, given []str
 		if !again {
 			break
 		}
+		end := c.progress.Begin(output.Screen(c.err))
 		res, err = a.Door.Invoke(ctx, view, call)
+		end()
 	}
 	return c.printResult(call, res, err, live)
 }
@@ -264,11 +263,6 @@ func (c *environment) printParts(res capability.Result, live *output.Live) {
 	if res.Handle != "" && !shown && res.Meta[runner.MetaTruncated] == "true" {
 		fmt.Fprintf(c.err, "ken: the whole result is kept as %s; ken run tool:read_result '{\"handle\":%q,\"op\":\"tail\"}' reads it\n", res.Handle, res.Handle)
 	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // text makes foreign text fit for a terminal; into a file or a pipe it goes as

@@ -9,6 +9,7 @@ import (
 
 	"ken/internal/app"
 	"ken/internal/cli/statsreport"
+	"ken/internal/duration"
 )
 
 // statsCommand is ken stats: it prints what was shown and used.
@@ -23,7 +24,7 @@ func newStats(env *environment) *cobra.Command {
 		Example: "  ken stats --since 48h",
 		RunE: c.withApp(func(_ context.Context, a *app.App, _ []string) error {
 			if since <= 0 {
-				return usageError{fmt.Errorf("--since is %v; use a duration such as 48h", since)}
+				return usageError{fmt.Errorf("--since is %s; use a duration such as 48h", duration.Text(since))}
 			}
 			if lift {
 				if err := a.Door.Lift(a.Principal); err != nil {
@@ -39,6 +40,7 @@ func newStats(env *environment) *cobra.Command {
 		}),
 	}
 	cmd.Flags().DurationVar(&since, "since", 48*time.Hour, "how far back to look (`duration`)")
+	cmd.Flags().Lookup("since").DefValue = "48h" // which is how it is typed
 	cmd.Flags().BoolVar(&lift, "lift", false, "reset the kill switch first")
 	return cmd
 }

@@ -3,19 +3,13 @@ package output
 import (
 	"fmt"
 	"time"
+
+	"ken/internal/duration"
 )
 
 // Duration returns how long something took, as people read it.
 func Duration(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 100*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	return duration.Text(d)
 }
 
 // Ago returns how long ago something was, roughly.

@@ -172,3 +172,54 @@ func (s *screen) String() string {
 	defer s.mu.Unlock()
 	return s.text.String()
 }
+
+// TestWork: what takes long shows what it does, once it takes long, and until there
+// is output on either stream.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shows, file screen
+		p := &Progress{}
+		out := New(&file)
+		out.Before = p.Hide
+		end := p.Work(&shows, "Reading the catalog")
+		time.Sleep(patience / 2)
+		synctest.Wait()
+		if got := shows.String(); got != "" {
+			t.Errorf("shown at once: %q", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := shows.String(); !strings.Contains(got, "Reading the catalog … 2 s; Ctrl-C ends it") {
+			t.Errorf("shown after two seconds: %q", got)
+		}
+		out.Linef("done")
+		shown := shows.String()
+		if !strings.HasSuffix(shown, "\r\x1b[K") {
+			t.Errorf("the line is not removed before output: %q", shown)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := shows.String(); got != shown {
+			t.Errorf("shown again after output: %q", got)
+		}
+		end()
+
+		end = p.Work(&shows, "Starting 2 servers")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if _, err := (Aside{W: &file, Before: p.Hide}).Write([]byte("ken: a warning\n")); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if got := strings.TrimPrefix(shows.String(), shown); !strings.Contains(got, "Starting 2 servers … ") || !strings.HasSuffix(got, "\r\x1b[K") {
+			t.Errorf("the second work shows %q", got)
+		}
+
+		end = p.Work(Screen(&file), "Never shown") // standard error is no terminal
+		time.Sleep(2 * time.Second)
+		end()
+		if got := file.String(); got != "done\nken: a warning\n" {
+			t.Errorf("what is no terminal got %q", got)
+		}
+	})
+}

@@ -20,6 +20,8 @@ type Printer struct {
 	Colour   bool
 	Width    int // in characters
 
+	Before func() // called before each write; nil: nothing is
+
 	w      io.Writer
 	failed error // the first write that failed
 }
@@ -50,6 +52,9 @@ func (p *Printer) File() *os.File {
 
 // Write implements [io.Writer]. It keeps the first error for [Printer.Err].
 func (p *Printer) Write(b []byte) (int, error) {
+	if p.Before != nil {
+		p.Before()
+	}
 	n, err := p.w.Write(b)
 	if err != nil && p.failed == nil {
 		p.failed = err

@@ -9,12 +9,13 @@ import (
 
 	"ken/internal/cli/output"
 	"ken/internal/door"
+	"ken/internal/duration"
 	"ken/internal/find/outcome"
 )
 
 // Print prints a report about the time since.
 func Print(p *output.Printer, r door.Report, since time.Duration) {
-	p.Linef("%s", p.Style(output.Bold, "The last "+span(since)))
+	p.Linef("%s", p.Style(output.Bold, "The last "+duration.Text(since)))
 	m := r.Metrics
 	if m.Requests == 0 {
 		p.Linef("Nothing was recorded; messages of a session are: ken discover --session NAME \"…\"")
@@ -64,17 +65,4 @@ func Print(p *output.Printer, r door.Report, since time.Duration) {
 	if r.Log.Error != "" {
 		p.Linef("%s", p.Style(output.Yellow, output.Line("the log: "+r.Log.Error)))
 	}
-}
-
-// span returns a period as people write it: 48 h, or 90 min.
-func span(d time.Duration) string {
-	switch {
-	case d >= 72*time.Hour && d%(24*time.Hour) == 0:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	case d >= time.Hour && d%time.Hour == 0:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	case d >= time.Minute && d%time.Minute == 0:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return d.String()
 }

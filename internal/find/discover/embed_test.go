@@ -132,8 +132,8 @@ func TestT17BrokenEmbedder(t *testing.T) {
 		{"gives a long one", vector(func(v []float32) []float32 { return append(v, 1) }), "no vector of 64 numbers", 0},
 		{"gives no number", vector(set(float32(math.NaN()))), "contains NaN or Inf", 0},
 		{"gives the infinite", vector(set(float32(math.Inf(-1)))), "contains NaN or Inf", 0},
-		{"waits for its context", func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }, "longer than discovery.embeddingTimeout 50ms", 50 * time.Millisecond},
-		{"is slow and does not listen", func(context.Context) ([][]float32, error) { time.Sleep(time.Hour); return nil, nil }, "longer than discovery.embeddingTimeout 50ms", 50 * time.Millisecond},
+		{"waits for its context", func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }, "longer than discovery.embeddingTimeout 50 ms", 50 * time.Millisecond},
+		{"is slow and does not listen", func(context.Context) ([][]float32, error) { time.Sleep(time.Hour); return nil, nil }, "longer than discovery.embeddingTimeout 50 ms", 50 * time.Millisecond},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"ken/internal/duration"
 	"ken/internal/find/ranking"
 	"ken/llm"
 )
@@ -96,9 +97,9 @@ func (m *messageVectors) settle(hash messageHash, vectors [][]float32, err error
 	}
 	why := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
-		why = fmt.Sprintf("took longer than discovery.embeddingTimeout %v", wait)
+		why = fmt.Sprintf("took longer than discovery.embeddingTimeout %s", duration.Text(wait))
 	}
-	m.complaint = fmt.Sprintf("embedder %s: %s; the built-in model answers, and the embedder is asked again in %v", m.embedder.Model(), why, rest)
+	m.complaint = fmt.Sprintf("embedder %s: %s; the built-in model answers, and the embedder is asked again in %s", m.embedder.Model(), why, duration.Text(rest))
 	m.resting = time.Now().Add(rest)
 	return nil, m.complaint
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 )
 
 // An Action is what the kill switch does when it trips. The zero value is Warn.
@@ -151,7 +152,7 @@ func (s *Switch) refresh(now time.Time) error {
 func (s *Switch) judge() State {
 	w := &s.window
 	st := State{Turns: w.turns(), Triggered: w.triggered, Sessions: len(w.sessions), Rate: ratio(w.triggered, w.turns()), From: w.from()}
-	saw := fmt.Sprintf("cards triggered in %d of %d turns (%.1f%%) of %d sessions within %s", st.Triggered, st.Turns, 100*st.Rate, st.Sessions, span(s.cfg.Window))
+	saw := fmt.Sprintf("cards triggered in %d of %d turns (%.1f%%) of %d sessions within %s", st.Triggered, st.Turns, 100*st.Rate, st.Sessions, duration.Text(s.cfg.Window))
 	switch {
 	case st.Sessions < s.cfg.MinSessions:
 		st.Why = fmt.Sprintf("%s; %d sessions are needed to judge", saw, s.cfg.MinSessions)
@@ -169,14 +170,6 @@ func (s *Switch) judge() State {
 		}
 	}
 	return st
-}
-
-// span writes whole hours without their minutes and seconds.
-func span(d time.Duration) string {
-	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return d.String()
 }
 
 // alert announces a trip unless this or another process did within the cool-down.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (d *Desk) newTicket(q Question) (Ticket, error) {
 	case q.Widest != "" && q.Widest != Once && q.Widest != Session:
 		return fail("invalid widest scope %q; use %s or %s", q.Widest, Once, Session)
 	case q.For < 0:
-		return fail("invalid waiting time %v; use a positive time, or 0 for the default", q.For)
+		return fail("invalid waiting time %s; use a positive time, or 0 for the default", duration.Text(q.For))
 	}
 	if n := utf8.RuneCountInString(q.Justification); n > longestJustification {
 		q.Justification = string([]rune(q.Justification)[:longestJustification]) + fmt.Sprintf(" … (%d more characters)", n-longestJustification)

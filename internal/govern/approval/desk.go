@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/store"
 )
 
@@ -68,7 +69,7 @@ func New(s *store.Store, c Config) (*Desk, error) {
 		{"AlwaysFor", given.AlwaysFor, times.AlwaysFor},
 	} {
 		if d.given < 0 {
-			return nil, fmt.Errorf("open approvals: invalid %s %v; use a positive time, or 0 for %v", d.name, d.given, d.usual)
+			return nil, fmt.Errorf("open approvals: invalid %s %s; use a positive time, or 0 for %s", d.name, duration.Text(d.given), duration.Text(d.usual))
 		}
 	}
 	if c.Times == nil {

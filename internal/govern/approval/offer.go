@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ken/internal/duration"
 )
 
 // An Offer is one grant that a person may give to a pending ticket.
@@ -86,16 +88,12 @@ func (d *Desk) line(q *Question) string {
 	return d.conf.Redact("", callLine(q))
 }
 
-// days formats a duration, in days if it is a whole number of them.
+// days formats a duration; one day is "a day".
 func days(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d == day:
+	if d == 24*time.Hour {
 		return "a day"
-	case d > 0 && d%day == 0:
-		return fmt.Sprintf("%d days", d/day)
 	}
-	return d.String()
+	return duration.Text(d)
 }
 
 // Text returns one line that says what a grant covers.

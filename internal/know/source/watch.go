@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"ken/capability"
+	"ken/internal/duration"
 )
 
 // WatchConfig says how a Tree notices changes. Zero fields mean the defaults.
@@ -225,7 +226,7 @@ func (t *Tree) pollingProblem(cause error, every time.Duration) capability.Probl
 	return capability.Problem{
 		Severity: capability.Warning, Code: "watch-polling",
 		Origin:  capability.Origin{Source: t.cfg.Name, Location: capability.Local, Path: t.cfg.Path},
-		Message: fmt.Sprintf("changes are looked for every %v, because the system cannot tell of them: %v", every, cause),
+		Message: fmt.Sprintf("changes are looked for every %s, because the system cannot tell of them: %v", duration.Text(every), cause),
 		Fix:     fix,
 	}
 }

@@ -35,6 +35,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/run/sandbox"
 	"ken/internal/untrusted"
 )
@@ -169,7 +170,7 @@ func (h *Hook) ask(ctx context.Context, call capability.Call) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case out.End == sandbox.TimedOut:
-		return answer{}, fmt.Errorf("did not answer within %s", h.cfg.Timeout)
+		return answer{}, fmt.Errorf("did not answer within %s", duration.Text(h.cfg.Timeout))
 	case out.End != sandbox.Exited:
 		return answer{}, fmt.Errorf("was ended: %s %s", out.End, out.Signal)
 	case out.ExitCode == refusedStatus:

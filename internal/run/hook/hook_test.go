@@ -88,7 +88,7 @@ func TestHookDecides(t *testing.T) {
 func TestHookTimeout(t *testing.T) {
 	h := script(t, "sleep 60")
 	h.cfg.Timeout = 100 * time.Millisecond
-	if _, err := h.Before(t.Context(), capability.Call{Target: "tool:x"}); err == nil || !strings.Contains(err.Error(), "did not answer within 100ms") {
+	if _, err := h.Before(t.Context(), capability.Call{Target: "tool:x"}); err == nil || !strings.Contains(err.Error(), "did not answer within 100 ms") {
 		t.Errorf("Before = %v, want a refusal", err)
 	}
 }

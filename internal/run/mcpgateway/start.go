@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/run/mcpgateway/link"
 )
 
@@ -67,7 +68,7 @@ func (b *backend) failed() error {
 // restingLocked is the answer while the back end is left alone.
 func (b *backend) restingLocked() error {
 	left := b.until.Sub(now()).Round(10 * time.Millisecond)
-	var cause error = fmt.Errorf("failed %d times; Ken starts it again in %v", b.failures, left)
+	var cause error = fmt.Errorf("failed %d times; Ken starts it again in %s", b.failures, duration.Text(left))
 	fix, rule := "", ""
 	if e, ok := errors.AsType[*capability.Error](b.err); ok {
 		fix, rule = e.Fix, e.Rule
@@ -123,7 +124,7 @@ func (b *backend) startError(ctx context.Context, err error) error {
 		fix, cause = b.withMissed(cause, fix)
 	}
 	if ctx.Err() != nil && b.s.g.ctx.Err() == nil {
-		cause = link.WithRemedy(fmt.Errorf("not ready after %v: %w", b.s.def.StartTimeout, cause), link.Elsewhere)
+		cause = link.WithRemedy(fmt.Errorf("not ready after %s: %w", duration.Text(b.s.def.StartTimeout), cause), link.Elsewhere)
 		fix, rule = "check what the server waits for, or give it more time", "mcp.servers."+b.s.def.Name+".startTimeout"
 	}
 	return b.unavailable(cause, fix, rule)
@@ -329,7 +330,7 @@ func (b *backend) doubt(l *link.Link) {
 			b.link = nil
 			b.failures++
 			b.until = now().Add(pause(b.failures))
-			b.err = b.unavailable(fmt.Errorf("not responding: a call timed out and a ping was not answered within %v", doubtTime), "restart it, or see its own log", "")
+			b.err = b.unavailable(fmt.Errorf("not responding: a call timed out and a ping was not answered within %s", duration.Text(doubtTime)), "restart it, or see its own log", "")
 			s.lastErr = b.err
 		}
 		s.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ken/internal/duration"
 )
 
 // A Plan says when a job with a schedule runs.
@@ -32,7 +34,7 @@ func ParseSchedule(text string) (Plan, error) {
 	case "every":
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < shortestEvery {
-			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has no interval of at least %v", text, shortestEvery), "write how often, as in every 90m")
+			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has no interval of at least %s", text, duration.Text(shortestEvery)), "write how often, as in every 90m")
 		}
 		if d > longestEvery {
 			return Plan{}, invalid(fmt.Sprintf("the schedule %.100q has more than ten years between two runs", text), "write how often, as in every 90m")

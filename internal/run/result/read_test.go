@@ -176,7 +176,7 @@ func TestSearchEndsInTime(t *testing.T) {
 			if took := time.Since(start); err != nil || took > searchTime+200*time.Millisecond {
 				t.Errorf("%s: search took %v, %v", name, took, err)
 			}
-			if len(x.Matches) == 0 || !strings.Contains(x.Left, "the search stopped after 2s at line ") {
+			if len(x.Matches) == 0 || !strings.Contains(x.Left, "the search stopped after 2 s at line ") {
 				t.Errorf("%s: %d matches, left %q", name, len(x.Matches), x.Left)
 			}
 		}

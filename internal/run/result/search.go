@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/duration"
 )
 
 // A Match is one line that a search found.
@@ -52,7 +53,7 @@ func (o *stored) search(ctx context.Context, q Query) (Excerpt, error) {
 		left = append(left, fmt.Sprintf("%d more lines match; search for less, or read op lines from %d", more, s.next))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		left = append(left, fmt.Sprintf("the search stopped after %v at line %d of %d; use a simpler pattern", searchTime, s.at.lines+1, o.Kept.Lines))
+		left = append(left, fmt.Sprintf("the search stopped after %s at line %d of %d; use a simpler pattern", duration.Text(searchTime), s.at.lines+1, o.Kept.Lines))
 		err = nil
 	}
 	if o.Lost > 0 {

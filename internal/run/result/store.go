@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/objectstore"
 	"ken/internal/store"
 )
@@ -218,14 +219,7 @@ func (s *Store) folder(scope Scope, create bool) (*os.Root, error) {
 // or never was.
 func missing(keep time.Duration) error {
 	return refuse(capability.NotFound, "read result", errors.New("result not found"),
-		fmt.Sprintf("results are kept for %s and read only in their session (results.keep); run the command again", span(keep)))
-}
-
-func span(d time.Duration) string {
-	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return d.String()
+		fmt.Sprintf("results are kept for %s and read only in their session (results.keep); run the command again", duration.Text(keep)))
 }
 
 // handlesIn lists the results in a folder, oldest first.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
 )
@@ -62,7 +63,7 @@ func (r *Runner) doomed(ctx context.Context, inv *invocation) *outcome {
 	select {
 	case o = <-done:
 	case <-ctx.Done():
-		inv.notes.add("check", "it took longer than "+checkTime.String()+", so it counts for nothing")
+		inv.notes.add("check", "it took longer than "+duration.Text(checkTime)+", so it counts for nothing")
 		return nil
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/run/executor"
@@ -198,7 +199,7 @@ func ended(inner context.Context, target capability.ID, limit time.Duration, kno
 	if errors.Is(cause, errTimeout) || errors.Is(cause, context.DeadlineExceeded) {
 		return &capability.Error{
 			Kind: capability.Timeout, Op: "execute", Target: string(target), Rule: knob,
-			Err: fmt.Errorf("stopped after %v", limit), Fix: "ask for less at once, or raise " + knob,
+			Err: fmt.Errorf("stopped after %s", duration.Text(limit)), Fix: "ask for less at once, or raise " + knob,
 		}
 	}
 	if o.err == nil {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ken/internal/duration"
 	"ken/internal/run/sandbox/confine"
 )
 
@@ -129,7 +130,7 @@ func release(p Profile) (Report, error) {
 	}
 	r := Report{Isolation: o.Isolation}
 	if o.End == TimedOut {
-		return r, fmt.Errorf("%w: the test program took more than %v", errScarce, s.Limits.Wall)
+		return r, fmt.Errorf("%w: the test program took more than %s", errScarce, duration.Text(s.Limits.Wall))
 	}
 	if o.End != Exited || o.ExitCode != 0 {
 		return r, fmt.Errorf("the test program did not exit normally: %s (code %d, %s): %s", o.End, o.ExitCode, o.Signal, o.Stderr.Text())

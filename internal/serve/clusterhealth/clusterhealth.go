@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/duration"
 	"ken/internal/serve/doctor"
 	"ken/internal/serve/replica"
 	"ken/internal/store"
@@ -79,7 +80,7 @@ func Examine(f Facts) []doctor.Check {
 func name(m replica.Member) string { return fmt.Sprintf("%s/%d", m.Host, m.PID) }
 
 func examineStore(f Facts) doctor.Check {
-	c := doctor.Check{Name: "store", Grade: doctor.Good, Message: fmt.Sprintf("%s answers within %v", f.Store, f.Latency.Round(10*time.Microsecond))}
+	c := doctor.Check{Name: "store", Grade: doctor.Good, Message: fmt.Sprintf("%s answers within %s", f.Store, duration.Text(f.Latency))}
 	switch {
 	case errors.Is(f.Err, store.ErrReadOnly):
 		c.Grade, c.Message, c.Fix = doctor.Bad, "the store is read-only: "+f.Err.Error(), "use the primary server, or a user that may write; until then no call that needs to be recorded there runs"
@@ -88,9 +89,9 @@ func examineStore(f Facts) doctor.Check {
 	case f.Err != nil:
 		c.Grade, c.Message, c.Fix = doctor.Bad, f.Err.Error(), "replicas allow no call while this lasts"
 	case f.Latency >= tooSlowStore:
-		c.Grade, c.Message, c.Fix = doctor.Bad, fmt.Sprintf("the store is slow: it takes %v to answer", f.Latency.Round(time.Millisecond)), "look at the server's load and at the network; every approval waits for it several times"
+		c.Grade, c.Message, c.Fix = doctor.Bad, fmt.Sprintf("the store is slow: it takes %s to answer", duration.Text(f.Latency)), "look at the server's load and at the network; every approval waits for it several times"
 	case f.Latency >= slowStore:
-		c.Grade, c.Message, c.Fix = doctor.Warn, fmt.Sprintf("the store is slow: it takes %v to answer", f.Latency.Round(time.Millisecond)), "put the replicas near the server"
+		c.Grade, c.Message, c.Fix = doctor.Warn, fmt.Sprintf("the store is slow: it takes %s to answer", duration.Text(f.Latency)), "put the replicas near the server"
 	}
 	return c
 }
@@ -161,7 +162,7 @@ func examineClocks(list []replica.Member) []doctor.Check {
 			if m.Skew < 0 {
 				word = "behind"
 			}
-			out = append(out, doctor.Check{Name: "clock", Grade: doctor.Warn, Message: fmt.Sprintf("the clock of %s is %v %s that of the store", name(m), m.Skew.Abs().Round(100*time.Millisecond), word), Fix: "synchronise the clocks (NTP); leases and expiries are by the store's clock, times in the audit log are not"})
+			out = append(out, doctor.Check{Name: "clock", Grade: doctor.Warn, Message: fmt.Sprintf("the clock of %s is %s %s that of the store", name(m), duration.Text(m.Skew.Abs().Round(100*time.Millisecond)), word), Fix: "synchronise the clocks (NTP); leases and expiries are by the store's clock, times in the audit log are not"})
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"ken/internal/duration"
 	"ken/internal/serve/shim"
 )
 
@@ -158,7 +159,7 @@ func (s *server) drain() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Errorf("stop the daemon: %d clients are still served %v after their connections were closed", len(s.conns), s.cfg.Grace)
+	return fmt.Errorf("stop the daemon: %d clients are still served %s after their connections were closed", len(s.conns), duration.Text(s.cfg.Grace))
 }
 
 // retire frees the socket. Those who are here stay.

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"ken/internal/duration"
 	"ken/internal/serve/shim"
 )
 
@@ -32,7 +33,7 @@ func (s *server) talk(ctx context.Context, conn net.Conn, full bool) error {
 	case errors.Is(err, io.EOF):
 		return nil // it only looked
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("missing hello within %v", s.cfg.Hello)
+		return fmt.Errorf("missing hello within %s", duration.Text(s.cfg.Hello))
 	case err != nil:
 		_ = send(conn, shim.Reply{Error: err.Error()}) // what went wrong is logged here
 		return err

@@ -237,7 +237,7 @@ func (s *starter) late() error {
 	if s.child != 0 {
 		what = "process " + strconv.Itoa(s.child) + " does not listen"
 	}
-	return wrap(starting, errors.New(what+" for "+startWait.String()+s.said()), s.way())
+	return wrap(starting, errors.New(what+" for "+strconv.Itoa(int(startWait/time.Second))+" s"+s.said()), s.way())
 }
 
 // way says where to look and how to go on.

@@ -138,7 +138,7 @@ func TestShellBlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := skillBlock("shell", rules); !strings.Contains(text, want) || !strings.Contains(text, "stopped after 7s") {
+		if text := skillBlock("shell", rules); !strings.Contains(text, want) || !strings.Contains(text, "stopped after 7 s") {
 			t.Errorf("in the mode %v the prompt says %q, want %q", mode, text, want)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/duration"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
 	"ken/internal/know/catalog"
@@ -37,7 +37,7 @@ func shellBlock(rules *policy.Rules) string {
 	} else {
 		b.WriteString("Pipes and redirections work. ")
 	}
-	fmt.Fprintf(&b, "A command is stopped after %s. A status other than 0 is a result: read what it wrote before you try again.", t.Timeout.Round(time.Millisecond))
+	fmt.Fprintf(&b, "A command is stopped after %s. A status other than 0 is a result: read what it wrote before you try again.", duration.Text(t.Timeout))
 	return b.String()
 }
 

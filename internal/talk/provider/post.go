@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"ken/internal/duration"
 	"ken/llm"
 )
 
@@ -156,7 +157,7 @@ func (a *answer) Read(p []byte) (int, error) {
 		a.timer.Reset(a.silence)
 	}
 	if err != nil && err != io.EOF && errors.Is(context.Cause(a.ctx), errSilent) {
-		err = fmt.Errorf("%w for %v", errSilent, a.silence)
+		err = fmt.Errorf("%w for %s", errSilent, duration.Text(a.silence))
 	}
 	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"ken/internal/duration"
 	"ken/llm"
 )
 
@@ -85,7 +86,7 @@ func Generate(ctx context.Context, cfg Config, attempt func(context.Context) ite
 				return
 			}
 			if failure.RetryAfter > retry.Most { // asked earlier, it would refuse again
-				failure.Fix = "the server asks to wait " + failure.RetryAfter.Round(time.Second).String() + "; try again then, or use another model"
+				failure.Fix = "the server asks to wait " + duration.Text(failure.RetryAfter.Round(time.Second)) + "; try again then, or use another model"
 				yield(llm.Chunk{}, failure)
 				return
 			}

@@ -194,7 +194,7 @@ func TestRetryTooLate(t *testing.T) {
 		began := time.Now()
 		_, err := run(t.Context(), Config{}, p)
 		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Kind != llm.Rate || !strings.Contains(e.Fix, "wait 24h0m0s") || len(p.at) != 1 || time.Since(began) > 0 {
+		if !ok || e.Kind != llm.Rate || !strings.Contains(e.Fix, "wait 24 h") || len(p.at) != 1 || time.Since(began) > 0 {
 			t.Errorf("run() = %v after %v and %d attempts, want an error at once that names the wait", err, time.Since(began), len(p.at))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/store"
 )
 
@@ -186,7 +187,7 @@ func (s *Store) taken(op string, k keys, lock []byte) error {
 		err = fmt.Errorf("%w since %s, in %s", ErrBusy, h.Since.Format(time.RFC3339), h.Who)
 	}
 	return fault(capability.Unavailable, op, k.id, err,
-		fmt.Sprintf("wait until it ends, or abort it; after a crash the session is free within %v", s.cfg.LockFor))
+		fmt.Sprintf("wait until it ends, or abort it; after a crash the session is free within %s", duration.Text(s.cfg.LockFor)))
 }
 
 // hold takes the lock alone.

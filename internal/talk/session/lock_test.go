@@ -53,7 +53,7 @@ func TestBusy(t *testing.T) {
 	turn := lock(t, s, ann, h.ID)
 	_, err := other.Lock(ctx, ann, h.ID)
 	wantKind(t, "Lock", err, capability.Unavailable, session.ErrBusy)
-	if text := err.Error(); !strings.Contains(text, "the first") || !strings.Contains(text, "since 2") || !strings.Contains(text, "30s") {
+	if text := err.Error(); !strings.Contains(text, "the first") || !strings.Contains(text, "since 2") || !strings.Contains(text, "30 s") {
 		t.Errorf("it says %q, want who, since when, and for how long", text)
 	}
 	if _, _, err := other.Read(ctx, ann, h.ID); err != nil {

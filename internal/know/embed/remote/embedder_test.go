@@ -175,7 +175,7 @@ func TestErrorsTeach(t *testing.T) {
 		{"long", answer(500, "", strings.Repeat("y", 5000)), capability.Unavailable, []string{"…⟨+"}},
 		{"redirect", answer(307, "Location: https://elsewhere.example/v1?key="+key, ""), capability.Denied,
 			[]string{"307", "https://elsewhere.example/v1;", "redirects are not followed"}},
-		{"wait", answer(429, "Retry-After: 3600", `{"error":{"message":"slow down"}}`), capability.Unavailable, []string{"slow down", "1h0m0s"}},
+		{"wait", answer(429, "Retry-After: 3600", `{"error":{"message":"slow down"}}`), capability.Unavailable, []string{"slow down", "asks to wait 1 h"}},
 		{"html", answer(200, "", "<html>hello</html>"), capability.Invalid, []string{"not the JSON of embeddings", "OpenAI-compatible"}},
 		{"count", answer(200, "", `{"data":[]}`), capability.Invalid, []string{"0 vectors for 1 texts"}},
 		{"null", answer(200, "", `{"data":[{"index":0,"embedding":[1,null]}]}`), capability.Invalid, []string{"not a list of 1 to"}},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/untrusted"
 )
 
@@ -168,7 +169,7 @@ func (r *refusal) mend(model string) (capability.ErrorKind, string) {
 	case s == http.StatusNotFound:
 		return capability.NotFound, "check discovery.embeddingUrl, which mostly ends in /v1, and that the service has the model; with Ollama: ollama pull " + model
 	case s == http.StatusTooManyRequests && r.wait > longestWait:
-		return capability.Unavailable, fmt.Sprintf("it wants to be left alone for %v", r.wait.Round(time.Second))
+		return capability.Unavailable, fmt.Sprintf("it asks to wait %s", duration.Text(r.wait.Round(time.Second)))
 	case s == http.StatusTooManyRequests:
 		return capability.Unavailable, "it is asked too often, or the account is used up; look there"
 	case s >= 500:

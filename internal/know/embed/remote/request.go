@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ken/internal/duration"
 )
 
 const (
@@ -62,7 +64,7 @@ func pause(err error, attempt int) (wait time.Duration, again bool) {
 
 // attempt asks once.
 func (e *Embedder) attempt(ctx context.Context, body []byte, texts int) ([][]float32, error) {
-	late := fmt.Errorf("service did not answer within %v", e.cfg.Timeout)
+	late := fmt.Errorf("service did not answer within %s", duration.Text(e.cfg.Timeout))
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, late)
 	defer cancel()
 	vectors, err := e.post(ctx, body, texts)

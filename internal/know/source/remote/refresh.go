@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/know/source"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
@@ -89,7 +90,7 @@ func (r *Remote) stale(have *remoteCopy, cause error) capability.Problem {
 	}
 	age := time.Since(have.checked).Round(time.Second)
 	return r.problem(capability.Warning, "remote-stale",
-		fmt.Sprintf("the address could not be read (%s); the copy of %s is used, %s old", cause, have.checked.Format(time.RFC3339), age),
+		fmt.Sprintf("the address could not be read (%s); the copy of %s is used, %s old", cause, have.checked.Format(time.RFC3339), duration.Text(age)),
 		"check the address and the network; nothing was lost")
 }
 

@@ -358,7 +358,7 @@ func TestRemoteStale(t *testing.T) {
 	if len(b.Capabilities) != 1 || stale.Code != "remote-stale" || stale.Severity != capability.Warning {
 		t.Fatalf("%d capabilities, problems %v, want the copy and a warning", len(b.Capabilities), b.Problems)
 	}
-	if !strings.Contains(stale.Message, "502 Bad Gateway") || !strings.Contains(stale.Message, "is used, 1h0m") {
+	if !strings.Contains(stale.Message, "502 Bad Gateway") || !strings.Contains(stale.Message, "is used, 1 h") {
 		t.Errorf("problem = %q, want the cause and the age", stale.Message)
 	}
 	if d, err := r.Detail(context.Background(), b.Capabilities[0]); err != nil || d.Body != "Saves tokens." {
@@ -747,7 +747,7 @@ func TestRemoteWatch(t *testing.T) {
 			t.Error("the channel that did not change is another pointer")
 		}
 		content.Store("")
-		if b := next(time.Minute); b == nil || sourcetest.IDs(*b) != "channel:a channel:b" || codesOf(*b) != "remote-stale remote-changed" || !strings.Contains(b.Problems[0].Message, "1m0s old") {
+		if b := next(time.Minute); b == nil || sourcetest.IDs(*b) != "channel:a channel:b" || codesOf(*b) != "remote-stale remote-changed" || !strings.Contains(b.Problems[0].Message, "1 min old") {
 			t.Fatalf("a page that is down: %+v, want what was there and its age", b)
 		}
 		content.Store(channelList("a", "b"))

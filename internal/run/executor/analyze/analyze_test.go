@@ -287,12 +287,12 @@ func TestS5U05Timeout(t *testing.T) {
 		r := newRig(t, says(llmtest.Reply{Fault: llmtest.Hang}, llmtest.Reply{Fault: llmtest.Hang}), func(c *Config) { c.Timeout = 7 * time.Second })
 		began := time.Now()
 		res, err := r.Invoke(t.Context(), call("tool:analyze_response", object{"response": "x"}))
-		if err != nil || !strings.Contains(res.Meta["reason"], "within 7s") || time.Since(began) != 7*time.Second {
+		if err != nil || !strings.Contains(res.Meta["reason"], "within 7 s") || time.Since(began) != 7*time.Second {
 			t.Errorf("Invoke = %+v, %v after %v, want rules after 7s", res, err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if res, err = r.Invoke(ctx, call("tool:analyze_response", object{"response": "x"})); err != nil || !strings.Contains(res.Meta["reason"], "within 900ms") {
+		if res, err = r.Invoke(ctx, call("tool:analyze_response", object{"response": "x"})); err != nil || !strings.Contains(res.Meta["reason"], "within 900 ms") {
 			t.Errorf("Invoke with a second left = %+v, %v, want rules after 900ms", res, err)
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/jsonappend"
 	"ken/internal/run/executor"
 )
@@ -292,7 +293,7 @@ func (p plan) settle(outer, limited context.Context, call capability.Call, err e
 	case outer.Err() != nil:
 		return fail(capability.Timeout, "", errors.New("the time limit was reached, and Ken cancelled the statement"), "ask for less")
 	case limited.Err() != nil:
-		return fail(capability.Timeout, "", fmt.Errorf("took longer than %v, and Ken cancelled the statement", c.Timeout),
+		return fail(capability.Timeout, "", fmt.Errorf("took longer than %s, and Ken cancelled the statement", duration.Text(c.Timeout)),
 			"ask for less, or raise databases."+c.Name+".timeout")
 	}
 	if _, ok := errors.AsType[*openError](err); ok {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"ken/internal/duration"
 )
 
 // The most statements that run at once. Each SQLite statement may hold
@@ -71,5 +73,5 @@ type queueError struct {
 }
 
 func (e *queueError) Error() string {
-	return fmt.Sprintf("not run: waited %v for other statements; %s", e.waited.Round(time.Millisecond), e.limit)
+	return fmt.Sprintf("not run: waited %s for other statements; %s", duration.Text(e.waited), e.limit)
 }

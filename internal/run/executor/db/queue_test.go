@@ -42,7 +42,7 @@ func TestQueue(t *testing.T) {
 		}
 		begun := time.Now()
 		err := ask("shop0")
-		for _, want := range []string{"waited 1m0s", "at most 4 statements of one sqlite database run at once", "databases.shop0.timeout"} {
+		for _, want := range []string{"waited 1 min", "at most 4 statements of one sqlite database run at once", "databases.shop0.timeout"} {
 			if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("a fifth statement of one database: %v, want %q", err, want)
 			}
@@ -56,7 +56,7 @@ func TestQueue(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = e.Invoke(short, executortest.Call("tool:db_shop0_query", object{"sql": "SELECT 1"}))
-		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "waited 1s") || !strings.Contains(fmt.Sprint(err), "limits.timeout") {
+		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "waited 1 s") || !strings.Contains(fmt.Sprint(err), "limits.timeout") {
 			t.Errorf("a call with a deadline of its own: %v", err)
 		}
 		for range sqliteAtOnce - sqliteAtOnceEach {

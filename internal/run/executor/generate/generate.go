@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/duration"
 	"ken/internal/untrusted"
 	"ken/llm"
 )
@@ -57,7 +58,7 @@ func Text(ctx context.Context, model llm.Model, req llm.Request, limit time.Dura
 	a.Text = text.String()
 	switch {
 	case errors.Is(failed, context.DeadlineExceeded):
-		return a, fmt.Sprintf("the model did not answer within %s", limit.Round(time.Millisecond))
+		return a, fmt.Sprintf("the model did not answer within %s", duration.Text(limit))
 	case failed != nil:
 		return a, "the model did not answer: " + untrusted.Line(failed.Error(), 400)
 	case a.Stop == llm.StopRefuse:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -327,7 +328,7 @@ func (c *pendingCalls) resume(call capability.Call, r request) (*pendingCall, er
 	p := c.parked[call.State]
 	if p == nil || p.about != about {
 		return nil, &capability.Error{Kind: capability.Conflict, Op: r.op, Target: r.name,
-			Err: fmt.Errorf("no call is waiting for these answers; a call waits at most %v", c.parkTime),
+			Err: fmt.Errorf("no call is waiting for these answers; a call waits at most %s", duration.Text(c.parkTime)),
 			Fix: "make the call again without answers and state"}
 	}
 	c.unpark(p)

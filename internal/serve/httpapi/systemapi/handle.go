@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/duration"
 	"ken/internal/find/outcome"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
@@ -72,7 +73,7 @@ func probe(ctx context.Context, p Probe, tell bool) (c Checked) {
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		err = fmt.Errorf("timeout: not answered within %s", patience)
+		err = fmt.Errorf("timeout: not answered within %s", duration.Text(patience))
 	}
 	c.OK = err == nil
 	if err != nil && tell {

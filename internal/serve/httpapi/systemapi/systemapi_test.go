@@ -144,7 +144,7 @@ func TestReadyDoesNotWait(t *testing.T) {
 		end := make(chan struct{})
 		r := &rig{cfg: Config{Ready: []Probe{{"store", func(context.Context) error { <-end; return nil }}}}}
 		began := time.Now()
-		r.want(t, root, "GET", "/readyz", "", 503, `"name":"store","ok":false`, "not answered within 3s")
+		r.want(t, root, "GET", "/readyz", "", 503, `"name":"store","ok":false`, "not answered within 3 s")
 		if took := time.Since(began); took != patience {
 			t.Errorf("it took %v, want %v", took, patience)
 		}
