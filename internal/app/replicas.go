@@ -22,6 +22,7 @@ import (
 	"ken/internal/govern/reload"
 	"ken/internal/govern/shared"
 	"ken/internal/procid"
+	"ken/internal/run/executors"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/clusterhealth"
 	"ken/internal/serve/doctor"
@@ -51,6 +52,16 @@ func (r *Replicas) quota() *quota.Quota {
 		r.app.closers.Add(func() error { r.divided.Close(); return nil })
 	})
 	return r.divided
+}
+
+// CallerPace returns how often a caller may ask all replicas together.
+func (r *Replicas) CallerPace(caller string, rate auth.Rate) auth.Pace {
+	return r.quota().Rate("caller", caller, rate.Requests, rate.Burst)
+}
+
+// hostPace returns how often all replicas together may ask a host.
+func (r *Replicas) hostPace(host string, perSecond float64, burst int) executors.Pace {
+	return r.quota().Rate("host", host, perSecond, burst)
 }
 
 // Possible reports whether other replicas of Ken can have the same store.

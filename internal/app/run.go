@@ -187,6 +187,9 @@ func (a *App) executorConfig(kept *result.Store) executors.Config {
 	if a.gateway != nil {
 		cfg.Gateway = a.gateway
 	}
+	if a.Replicas.Possible() {
+		cfg.HostPace = a.Replicas.hostPace
+	}
 	if a.Extensions.Required() {
 		cfg.Reviewed = a.Extensions.Check
 	}

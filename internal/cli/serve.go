@@ -309,7 +309,7 @@ func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *s
 		guard.Tokens.OnNew(func(v secret.Value) { a.Redactor.HoldTokens([]secret.Value{v}) })
 	}
 	if a.Replicas.Possible() {
-		guard.Current, guard.Beside = a.Replicas.Current, func(f func(context.Context)) { go f(ctx) }
+		guard.Current, guard.Beside, guard.Paces = a.Replicas.Current, func(f func(context.Context)) { go f(ctx) }, a.Replicas.CallerPace
 		if err := a.Replicas.Join(ctx, guard.Tokens); err != nil {
 			return nil, nil, nil, err
 		}

@@ -248,7 +248,7 @@ func requestsSettings() []setting[Config] {
 	return []setting[Config]{
 		entry("requests.bytes", "Maximum bytes of one answer of an API, after decompression.",
 			func(c *Config) *int64 { return &c.Requests.Bytes }, size[int64](1, gib)),
-		entry("requests.rate", "Maximum requests per second to one host; none: no limit.",
+		entry("requests.rate", "Maximum requests per second to one host, with PostgreSQL from all processes together; none: no limit.",
 			func(c *Config) *int { return &c.Requests.Rate }, whole(1, 100_000).orNone(NoLimit)),
 		entry("requests.retries", "How often a request is made again when the server is busy; only requests that change nothing or carry an idempotency key.",
 			func(c *Config) *int { return &c.Requests.Retries }, whole(0, 10)),

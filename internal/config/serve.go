@@ -91,7 +91,7 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *[]string { return &c.Serve.Origins }, texts("sites", subset, nil)),
 		entry("serve.oidc", "The identity provider of other people who may sign in, as in {issuer: https://id.example, clientID: ken, admit: [ken-users], operators: [ken-admins]}.",
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
-		entry("serve.rate", "Limits per principal: requests per second, requests in a burst after a pause, and open requests, including streams. 0 for requests or open means no limit. A request over the rate waits up to 5 seconds. MCP on a loopback address is limited only if this key is set.",
+		entry("serve.rate", "Limits per principal: requests per second, requests in a burst after a pause, and open requests, including streams. 0 for requests or open means no limit. A request over the rate waits up to 5 seconds. With PostgreSQL, requests and burst count over all replicas. MCP on a loopback address is limited only if this key is set.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),
 		entry("serve.stopDelay", "How long ken serve accepts requests after it is asked to stop, while /readyz reports that it is stopping. The default is 5s if other machines can reach it.",
 			func(c *Config) *time.Duration { return &c.Serve.StopDelay }, duration(0, time.Minute, identical)),

@@ -36,6 +36,7 @@ type Rate struct {
 	set     int           // the share that leased has
 	often   float64       // how often it was asked for in the last second, about
 	asked   time.Time
+	waiting int           // how many wait for their turn
 	changed chan struct{} // closed when the share changed, or cannot be had
 	err     error
 }
@@ -74,6 +75,7 @@ func (r *Rate) Wait(ctx context.Context, most time.Duration) (time.Duration, err
 				return time.Second, nil
 			}
 		}
+		r.queue(1)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -81,6 +83,7 @@ func (r *Rate) Wait(ctx context.Context, most time.Duration) (time.Duration, err
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		r.queue(-1)
 		switch {
 		case ctx.Err() != nil:
 			if turn != nil {
@@ -106,9 +109,8 @@ func (r *Rate) reserve(now time.Time) (*rate.Reservation, <-chan struct{}, error
 			one.CancelAt(now)
 		}
 	}
-	limit := int(r.perSecond * unit)
-	want := min(limit, max(limit/16, int(r.often*unit*3/2), 1))
-	may, first := r.quota.useRate(r.key, limit, want, r.told)
+	limit, want := r.want()
+	may, first := r.quota.useRate(r.key, limit, max(want, 1), r.waiting, r.told)
 	if may != r.set || r.leased == nil && may > 0 {
 		r.apply(now, may, limit, first)
 	}
@@ -119,6 +121,28 @@ func (r *Rate) reserve(now time.Time) (*rate.Reservation, <-chan struct{}, error
 	err := r.err
 	r.err = nil
 	return nil, r.changed, err
+}
+
+// want returns the whole rate, and how much of it this process needs: all of it if
+// anything waits here.
+func (r *Rate) want() (limit, want int) {
+	limit = max(1, int(r.perSecond*unit))
+	if r.waiting > 0 {
+		return limit, limit
+	}
+	return limit, min(limit, max(limit/16, int(r.often*unit*3/2)))
+}
+
+// queue counts those who wait.
+func (r *Rate) queue(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.waiting
+	r.waiting += n
+	if (before == 0) != (r.waiting == 0) {
+		limit, want := r.want()
+		r.quota.useRate(r.key, limit, want, r.waiting, r.told)
+	}
 }
 
 // apply takes in another share. What was saved up goes with the part that is given away; a
@@ -153,12 +177,12 @@ func (r *Rate) told(err error) {
 
 // useRate is use for a rate: nothing says when its use ends. It reports also whether no
 // process had a share of it for long when this one began.
-func (q *Quota) useRate(key string, limit, want int, changed func(error)) (may int, first bool) {
+func (q *Quota) useRate(key string, limit, want, waiting int, changed func(error)) (may int, first bool) {
 	may = q.use(key, limit, 0, want, changed)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s := q.shares[key]; s != nil {
-		s.fleeting, first = true, s.first
+		s.fleeting, first = waiting == 0, s.first
 	}
 	return may, first
 }

@@ -56,6 +56,9 @@ type Config struct {
 	Log       *slog.Logger
 	OneCall   bool // the process makes one call of a person, and warns of no setting
 
+	// HostPace, when not nil, returns how often all processes together may ask a host.
+	HostPace func(host string, perSecond float64, burst int) Pace
+
 	// Gateway, when not nil, runs the tools of MCP servers.
 	Gateway executor.Executor
 
@@ -66,6 +69,9 @@ type Config struct {
 	// OnClose receives functions to call when Ken closes.
 	OnClose func(func() error)
 }
+
+// A Pace says when a host may be asked again.
+type Pace = api.Pace
 
 // runners returns the runners of Ken itself. The value reports whether
 // capabilities that are not part of Ken may use it.
@@ -205,7 +211,7 @@ func newRequests(cfg Config) (*api.Executor, error) {
 		Lookup: cfg.Lookup, Secret: cfg.Redactor.Lookup, Save: func(name, value string) error { return cfg.Redactor.Secrets.Set(name, secret.Of(value)) },
 		Hold: func(text string) { cfg.Redactor.Hold(text) }, Redact: cfg.Redactor.Held, Results: cfg.Results,
 		Networks: func() []netip.Prefix { return cfg.Settings().Sandbox.Prefixes() },
-		Limits:   func() api.Limits { return requestLimits(cfg.Settings()) },
+		Limits:   func() api.Limits { return requestLimits(cfg.Settings()) }, Pace: cfg.HostPace,
 	})
 	if err != nil {
 		return nil, err

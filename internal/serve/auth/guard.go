@@ -62,6 +62,10 @@ type Config struct {
 	// signed out is good again after a restart, until it ends.
 	SignOuts func() (*store.Store, error)
 
+	// Paces returns the pace of a caller, if the Rate is for several servers together.
+	// Nil: each counts by itself.
+	Paces func(caller string, r Rate) Pace
+
 	// Current says why this server may not know what others of its group revoked. Nil:
 	// it always knows.
 	Current func() error
@@ -114,7 +118,7 @@ func Guard(next Handler, cfg Config) (http.Handler, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &guard{Config: cfg, next: next, limits: newLimits(cfg.Rate)}
+	g := &guard{Config: cfg, next: next, limits: newLimits(cfg.Rate, cfg.Paces)}
 	if cfg.Off {
 		return g, nil
 	}
@@ -277,8 +281,13 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 	if !g.FreeMCP || !IsMCP(r) {
 		wait, err := g.limits.wait(r.Context(), who)
 		switch {
-		case err != nil:
+		case r.Context().Err() != nil:
 			return // the client has gone
+		case err != nil:
+			g.Log.Warn("this server has no share of serve.rate", "why", err)
+			retryAfter(w, time.Second)
+			answer(w, http.StatusServiceUnavailable, "unavailable", "serve.rate holds for all replicas together, and this one has no share of it, because it cannot reach the store that they share; wait and ask again")
+			return
 		case wait > 0:
 			retryAfter(w, wait)
 			answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make, and the queue for them is full; wait and ask again")

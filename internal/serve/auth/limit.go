@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -26,12 +27,21 @@ type Rate struct {
 	Open     int     // at the same time, streams with them; zero: no limit
 }
 
+// A Pace says when it is the turn of the next request of one caller.
+type Pace interface {
+	// Wait returns when it is the turn of a request. If that would take longer than
+	// most, it does not count the request and returns how long it would take. The error
+	// is that of ctx, if the caller has gone, or why no turn can be had.
+	Wait(ctx context.Context, most time.Duration) (time.Duration, error)
+}
+
 // limits count requests and failures. A caller that is forgotten because there
 // are too many starts from zero.
 type limits struct {
 	rate     Rate
 	open     inFlight
-	asked    *recent[asker, *rate.Limiter]
+	asked    *recent[asker, Pace]
+	paces    func(caller string, r Rate) Pace // nil: of this process alone
 	failures *recent[netip.Prefix, *rate.Limiter]
 }
 
@@ -47,12 +57,12 @@ func askerOf(who Identity) asker {
 	return asker{who.Principal.Tenant, who.Principal.ID, who.Principal.Agent, who.Decides}
 }
 
-func newLimits(r Rate) *limits {
+func newLimits(r Rate, paces func(caller string, r Rate) Pace) *limits {
 	if r.Burst == 0 {
 		r.Burst = max(1, int(r.Requests))
 	}
 	return &limits{
-		rate: r, open: inFlight{count: map[asker]int{}}, asked: newRecent[asker, *rate.Limiter](mostKnown),
+		rate: r, open: inFlight{count: map[asker]int{}}, asked: newRecent[asker, Pace](mostKnown), paces: paces,
 		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
 	}
 }
@@ -61,23 +71,31 @@ func newLimits(r Rate) *limits {
 // A request that would wait longer is rejected.
 const queueFor = 5 * time.Second
 
-// wait returns when it is the request's turn. If that would take longer than
-// queueFor, it does not count the request and returns how long it would take.
-// The error is that of ctx, if the caller has gone.
+// wait returns when it is the request's turn, as [Pace.Wait] does.
 func (l *limits) wait(ctx context.Context, who Identity) (time.Duration, error) {
 	if l.rate.Requests <= 0 {
 		return 0, nil
 	}
-	limiter := l.asked.orMake(askerOf(who), func() *rate.Limiter {
-		return rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)
-	})
+	by := askerOf(who)
+	return l.asked.orMake(by, func() Pace {
+		if l.paces != nil {
+			return l.paces(fmt.Sprintf("%q %q %q %t", by.tenant, by.id, by.agent, by.decides), l.rate)
+		}
+		return ownPace{rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)}
+	}).Wait(ctx, queueFor)
+}
+
+// An ownPace counts what this process answers.
+type ownPace struct{ limiter *rate.Limiter }
+
+func (p ownPace) Wait(ctx context.Context, most time.Duration) (time.Duration, error) {
 	now := time.Now()
-	reserved := limiter.ReserveN(now, 1)
+	reserved := p.limiter.ReserveN(now, 1)
 	wait := reserved.DelayFrom(now)
 	switch {
 	case wait <= 0:
 		return 0, nil
-	case wait > queueFor:
+	case wait > most:
 		reserved.CancelAt(now)
 		return wait, nil
 	}

@@ -112,7 +112,7 @@ func TestLink(t *testing.T) {
 		{"POST", "/?token=" + right, false}, {"GET", "/api?token=" + right, false}, {"GET", "//?token=" + right, false}, {"GET", "/index.html?token=" + right, false},
 		{"POST", SignInPath + "?token=" + right, false},
 	} {
-		h.(*guard).limits = newLimits(Rate{})
+		h.(*guard).limits = newLimits(Rate{}, nil)
 		w := ask(h, tt.method, tt.target, "localhost", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" {
 			t.Errorf("%s %s = %d %v, want 401 without a cookie", tt.method, tt.target, w.Code, w.Header())

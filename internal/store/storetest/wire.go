@@ -24,6 +24,7 @@ type Wire struct {
 
 	trips atomic.Int64
 	about atomic.Int64 // those that concern words
+	bytes atomic.Int64
 	words [][]byte
 	slow  atomic.Int64 // nanoseconds before each answer
 	down  atomic.Bool
@@ -86,6 +87,9 @@ func (w *Wire) Trips() int64 { return w.trips.Load() }
 // About is like Trips for requests with one of the words.
 func (w *Wire) About() int64 { return w.about.Load() }
 
+// Bytes returns how much went to the server and came back.
+func (w *Wire) Bytes() int64 { return w.bytes.Load() }
+
 // Slow makes every answer take longer.
 func (w *Wire) Slow(by time.Duration) { w.slow.Store(int64(by)) }
 
@@ -133,6 +137,7 @@ func (w *Wire) carry(client net.Conn, target string) {
 			if err != nil {
 				return
 			}
+			w.bytes.Add(int64(n))
 			if slices.ContainsFunc(w.words, func(word []byte) bool { return bytes.Contains(buf[:end+n], word) }) {
 				said.Store(true)
 				clear(buf[:end]) // it was counted
@@ -161,6 +166,7 @@ func (w *Wire) carry(client net.Conn, target string) {
 			}
 			time.Sleep(time.Duration(w.slow.Load()))
 		}
+		w.bytes.Add(int64(binary.BigEndian.Uint32(head[1:])) + 1)
 		if _, err := client.Write(head); err != nil {
 			return
 		}

@@ -59,6 +59,18 @@ type Config struct {
 
 	// Limits are asked for at every call. Nil: the defaults.
 	Limits func() Limits
+
+	// Pace returns how often a host may be asked, if Limits.Rate is for several processes
+	// together. Nil: each counts by itself.
+	Pace func(host string, perSecond float64, burst int) Pace
+}
+
+// A Pace says when a host may be asked again.
+type Pace interface {
+	// Wait returns when the host may be asked. If that would take longer than most, it
+	// counts nothing and returns how long it would take. The error is that of ctx, or why
+	// no turn can be had.
+	Wait(ctx context.Context, most time.Duration) (time.Duration, error)
 }
 
 // Limits bound a call. A zero field means the default in brackets.

@@ -73,8 +73,29 @@ func (e *Executor) checkAddress(_, dialled string, _ syscall.RawConn) error {
 
 // A pace is how fast one host is asked.
 type pace struct {
-	limit *rate.Limiter
-	set   float64
+	limit  *rate.Limiter
+	shared Pace // instead, where processes count together
+	set    float64
+}
+
+// paceOf returns the pace of a host.
+func (x *exchange) paceOf(host string) *pace {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.hosts[host]
+	if p == nil || p.set != x.limits.Rate {
+		if len(x.hosts) >= mostHosts {
+			clear(x.hosts)
+		}
+		p = &pace{set: x.limits.Rate}
+		if burst := max(1, int(2*p.set)); x.cfg.Pace != nil {
+			p.shared = x.cfg.Pace(host, p.set, burst)
+		} else {
+			p.limit = rate.NewLimiter(rate.Limit(p.set), burst)
+		}
+		x.hosts[host] = p
+	}
+	return p
 }
 
 // pace waits for a host's turn.
@@ -83,27 +104,39 @@ func (x *exchange) pace(ctx context.Context, u *url.URL) error {
 		return nil
 	}
 	host := strings.ToLower(u.Host)
-	x.mu.Lock()
-	p := x.hosts[host]
-	if p == nil || p.set != x.limits.Rate {
-		if len(x.hosts) >= mostHosts {
-			clear(x.hosts)
-		}
-		p = &pace{rate.NewLimiter(rate.Limit(x.limits.Rate), max(1, int(2*x.limits.Rate))), x.limits.Rate}
-		x.hosts[host] = p
+	p := x.paceOf(host)
+	until, bounded := ctx.Deadline()
+	late := &capability.Error{
+		Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Rule: "requests.rate",
+		Err: fmt.Errorf("requests to %s are limited to %g per second; this one would have to wait longer than the call may take", host, x.limits.Rate), Fix: "call again later, or raise requests.rate",
 	}
-	x.mu.Unlock()
+	if p.shared != nil {
+		most := x.limits.Timeout
+		if bounded {
+			most = time.Until(until)
+		}
+		switch wait, err := p.shared.Wait(ctx, most); {
+		case ctx.Err() != nil:
+			return x.stopped(context.Cause(ctx), false)
+		case err != nil:
+			return &capability.Error{
+				Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Rule: "requests.rate",
+				Err: fmt.Errorf("requests.rate holds for all replicas together, and this one has no share of it, because the store does not answer: %w", err),
+				Fix: "call again when PostgreSQL answers; ken doctor --cluster says what is wrong with it",
+			}
+		case wait > 0:
+			return late
+		}
+		return nil
+	}
 	r := p.limit.Reserve()
 	wait := r.Delay()
 	if wait == 0 {
 		return nil
 	}
-	if until, ok := ctx.Deadline(); ok && time.Until(until) < wait {
+	if bounded && time.Until(until) < wait {
 		r.Cancel()
-		return &capability.Error{
-			Kind: capability.Unavailable, Op: "call", Target: string(x.call.Target), Rule: "requests.rate",
-			Err: fmt.Errorf("requests to %s are limited to %g per second; this one would have to wait longer than the call may take", host, x.limits.Rate), Fix: "call again later, or raise requests.rate",
-		}
+		return late
 	}
 	if err := x.sleep(ctx, wait); err != nil {
 		r.Cancel()
