@@ -21,7 +21,7 @@ type cost struct {
 	Database float64 `json:"dbCpuMs"`  // of PostgreSQL
 	Trips    float64 `json:"trips"`    // to PostgreSQL and back
 	Bytes    float64 `json:"bytes"`    // to PostgreSQL and back
-	Commits  float64 `json:"commits"`  // under the lock of the store
+	Commits  float64 `json:"commits"`  // batches written, under the lock of the store
 	Stored   float64 `json:"stored"`   // bytes in PostgreSQL
 	Memory   float64 `json:"memoryKB"` // of Ken
 }
@@ -169,9 +169,9 @@ func TestCapacity(t *testing.T) {
 	}
 	t.Logf("%d of each: %s", n, text)
 	if c := out["call"]; n > 10 && c.Commits > 0.5 {
-		t.Errorf("a call without approval commits %.1f times", c.Commits)
+		t.Errorf("a call without approval writes %.1f times", c.Commits)
 	}
 	if c := out["command with a key"]; c.Commits < 1 {
-		t.Errorf("a call with a key commits %.1f times: it is not measured", c.Commits)
+		t.Errorf("a call with a key writes %.1f times: it is not measured", c.Commits)
 	}
 }
