@@ -20,6 +20,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/know/source/remote"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/profile"
 	"ken/internal/run/sandbox"
 )
@@ -55,6 +56,14 @@ func Adding(a *App, by capability.Principal, file string, enable func(context.Co
 			Forget: func(file, name string) error {
 				_, err := config.Unset(file, "mcp.servers."+name)
 				return err
+			},
+			Logout: a.Servers.Logout,
+			Secrets: func() map[string][]string {
+				out := map[string][]string{}
+				for _, def := range a.Servers.Definitions() {
+					out[def.Name] = mcpservers.SecretsOf(def)
+				}
+				return out
 			},
 		},
 	}

@@ -295,7 +295,7 @@ func TestNoModel(t *testing.T) {
 		t.Errorf("a command ended with %+v", events[len(events)-1])
 	}
 	events = say(t, a, "hello")
-	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndFailed || !strings.Contains(done.Why, "no model is configured") {
+	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndFailed || !strings.Contains(done.Why, "no model is chosen") {
 		t.Errorf("a message ended with %+v", events[len(events)-1])
 	}
 }

@@ -197,7 +197,7 @@ func (c *catalogCommand) why() *cobra.Command {
 		RunE: c.withTarget(func(ctx context.Context, a *app.App, given []string) error {
 			e, err := a.OperatorView().Lookup(given[0])
 			if err != nil {
-				return a.Servers.WhyAbsent(a.Principal, given[0], err)
+				return whyAbsent(ctx, a, given[0], err)
 			}
 			why := a.Why(e)
 			related, err := a.OperatorView().Related(string(e.ID))
@@ -251,4 +251,16 @@ func (c *catalogCommand) completeIDs(cmd *cobra.Command, given []string, prefix 
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// whyAbsent says why a name is not in the catalog: it may be an MCP server that does
+// not work. err is the error of looking it up.
+func whyAbsent(ctx context.Context, a *app.App, name string, err error) error {
+	for _, def := range a.Servers.Definitions() {
+		if def.Name == name {
+			a.Servers.List(ctx, name) // starts it, if that has not been tried
+			return a.Servers.WhyAbsent(a.Principal, "mcp:"+name, err)
+		}
+	}
+	return a.Servers.WhyAbsent(a.Principal, name, err)
 }

@@ -265,7 +265,7 @@ func orNone(s string) string {
 
 func (t *conversation) showModel(context.Context, []string) (chat.Output, error) {
 	if t.app.Models.Name() == "" {
-		return chat.Output{Text: "No model is configured: `ken model set PROVIDER/NAME`."}, nil
+		return chat.Output{Text: "No model is chosen. Run ken model to choose one."}, nil
 	}
 	row := t.app.Models.Row()
 	return chat.Output{Text: fmt.Sprintf("%s, a window of %d tokens. Another one: `ken chat --model PROVIDER/NAME --resume %s`.", t.app.Models.Name(), row.Window, t.session())}, nil

@@ -15,6 +15,7 @@ import (
 	"ken/internal/cli/output"
 	"ken/internal/connect"
 	"ken/internal/serve/auth"
+	"ken/internal/setup"
 )
 
 // connectCommand is ken connect: it puts Ken into a client's configuration.
@@ -25,11 +26,17 @@ func newConnect(env *environment) *cobra.Command {
 	var how connect.Request
 	var dry, yes, without bool
 	cmd := &cobra.Command{
-		Use: "connect CLIENT", Short: "Put Ken into a client's configuration, in front of its MCP servers",
-		Long: "Put Ken into the configuration of a client (" + clientNames() + "): its MCP servers\n" +
-			"move behind Ken, which takes their place. ken disconnect undoes it, byte for byte.",
-		Args: args(cobra.ExactArgs(1)), ValidArgs: clients(),
+		Use: "connect [CLIENT]", Short: "Put Ken into a client's configuration, in front of its MCP servers",
+		Long: "Put Ken into the configuration of a client: its MCP servers move behind Ken, which takes\n" +
+			"their place. ken disconnect undoes it, byte for byte. Without a client, list those that are\n" +
+			"on this machine.\n\n" + connectreport.Wrapped("Clients: ", clients()) + ".",
+		Example: "  ken connect claude --dry-run\n  ken connect claude",
+		Args:    args(cobra.MaximumNArgs(1)), ValidArgs: clients(),
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if len(given) == 0 {
+				c.serving = true
+				return c.withApp(func(_ context.Context, a *app.App, _ []string) error { return c.listClients(a) })(cmd, given)
+			}
 			if given[0] == "generic" && how.File == "" {
 				return usageError{errors.New("name the client's configuration with --file FILE")}
 			}
@@ -57,7 +64,15 @@ func clients() []string {
 	return append(out, "generic")
 }
 
-func clientNames() string { return strings.Join(clients(), ", ") }
+// listClients lists the clients that have a configuration on this machine.
+func (c *connectCommand) listClients(a *app.App) error {
+	found := setup.Clients(a.Clients.Plan)
+	if c.json {
+		return c.printJSON(map[string]any{"clients": found})
+	}
+	connectreport.PrintClients(c.out, found)
+	return nil
+}
 
 func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Request, dry, yes, without bool) (err error) {
 	written := false
@@ -118,7 +133,10 @@ func (c *connectCommand) connect(ctx context.Context, a *app.App, how connect.Re
 		}
 		return nil
 	}
-	if ok, err := c.agree(ctx, yes, "Change it so?"); err != nil || !ok {
+	if !c.json && len(plan.Servers) > 0 {
+		c.out.Linef("%s to %s, behind Ken. ken disconnect %s undoes it, byte for byte.", connectreport.Moves(len(plan.Servers)), shortPath(a, filepath.Join(a.Places.Home, "mcp.json")), plan.Client)
+	}
+	if ok, err := c.agree(ctx, yes, "Make this change?"); err != nil || !ok {
 		return err
 	}
 	if how.Program != self {

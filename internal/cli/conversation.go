@@ -143,7 +143,7 @@ func (t *conversation) refresh(ctx context.Context) {
 func (t *conversation) greeting(ctx context.Context) []string {
 	lines := []string{"Ken. /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves."}
 	if t.app.Models.Name() == "" {
-		lines = append(lines, "No model is configured, so only commands work: run `ken model set PROVIDER/NAME`, as in anthropic/… or ollama/….")
+		lines = append(lines, "No model is chosen, so only commands work. Leave with Ctrl-D and run ken model to choose one, or ken demo to see Ken work without one.")
 	}
 	if t.head.Turns > 0 {
 		lines = append(lines, t.where(ctx)...)

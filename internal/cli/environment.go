@@ -42,6 +42,12 @@ func (c *environment) open(ctx context.Context, targets ...string) (*app.App, er
 	})
 }
 
+// working shows on standard error, if that is a terminal, what is done until there
+// is output or end is called.
+func (c *environment) working(what string) (end func()) {
+	return c.progress.Work(output.Screen(c.err), what)
+}
+
 // withApp runs a command that needs the program.
 func (c *environment) withApp(run func(ctx context.Context, a *app.App, given []string) error) func(*cobra.Command, []string) error {
 	return c.withOpen(run, func([]string) []string { return nil })

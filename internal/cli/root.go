@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/working"
 	"ken/internal/spelling"
 )
 
@@ -54,7 +55,7 @@ func newRoot(c *environment) *cobra.Command {
 		return nil
 	}
 	addCommands(root, c)
-	c.showWork(root)
+	working.Show(root, c.working)
 	return root
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"ken/internal/cli/working"
 )
 
 // TestWorks: every command says what it does while it takes long, or is named as
@@ -16,23 +18,21 @@ func TestWorks(t *testing.T) {
 			walk(sub)
 		}
 		path := cmd.CommandPath()
-		if _, ok := works[path]; ok {
-			used[path] = true
-		}
+		used[path] = true
 		switch cmd.Name() {
 		case "ken", "help", "completion", "man", "version":
 			return // they only print
 		}
 		if cmd.Parent() == cmd.Root() {
-			if _, named := works[path]; !named {
-				t.Errorf("%s has no text in works", path)
+			if !working.Named()[path] {
+				t.Errorf("%s has no text in internal/cli/working", path)
 			}
 		}
 	}
 	walk(newRoot(&environment{}))
-	for path := range works {
+	for path := range working.Named() {
 		if !used[path] {
-			t.Errorf("works has %q, which is no command", path)
+			t.Errorf("internal/cli/working has %q, which is no command", path)
 		}
 	}
 }

@@ -34,6 +34,28 @@ func reference(text string) (kind, rest string, ok bool) {
 	return kind, rest, true
 }
 
+// Names returns the names of the secrets that a text refers to, as a whole or in
+// ${secret:NAME}.
+func Names(text string) []string {
+	if name, ok := strings.CutPrefix(text, "secret:"); ok {
+		return []string{name}
+	}
+	var out []string
+	for at := strings.Index(text, "${"); at >= 0; at = strings.Index(text, "${") {
+		escaped := at > 0 && text[at-1] == '$'
+		text = text[at:]
+		end := strings.IndexByte(text, '}')
+		if end < 0 {
+			break
+		}
+		if kind, name, ok := reference(text[:end+1]); ok && kind == "secret" && !escaped {
+			out = append(out, name)
+		}
+		text = text[2:]
+	}
+	return out
+}
+
 // Resolve reads a reference:
 //
 //	secret:NAME   the environment's NAME, or else that of the file

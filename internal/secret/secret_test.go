@@ -194,6 +194,17 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain": "", "secret:A": "A", "${secret:A}": "A", "env:A": "", "Bearer ${secret:A}": "A", "${secret:A}:${env:B}:${secret:C}": "A C",
+		"$${secret:A}": "", "${secret:A": "", "${x ${secret:A}": "A",
+	} {
+		if got := strings.Join(Names(text), " "); got != want {
+			t.Errorf("Names(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestExpand(t *testing.T) {
 	s := New(Config{Environ: []string{"A=alpha-alpha", "B=${env:A}"}})
 	for text, want := range map[string]string{

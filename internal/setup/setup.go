@@ -45,18 +45,7 @@ type Client struct {
 
 // Find looks.
 func Find(ctx context.Context, cfg Config) Found {
-	f := Found{Model: cfg.Model, Providers: cfg.Choices(ctx), Clients: []Client{}, APIs: []string{}}
-	program, err := os.Executable()
-	if err != nil {
-		program = "ken"
-	}
-	for _, c := range connect.Clients() {
-		plan, err := cfg.Plan(connect.Request{Client: c.Name, Program: program})
-		if err != nil {
-			continue // it is not on this machine, or ken connect says what is wrong with its file
-		}
-		f.Clients = append(f.Clients, Client{Name: c.Name, Title: c.Title, Servers: len(plan.Servers), Connected: len(plan.Files) == 0})
-	}
+	f := Found{Model: cfg.Model, Providers: cfg.Choices(ctx), Clients: Clients(cfg.Plan), APIs: []string{}}
 	for _, dir := range []string{filepath.Join(cfg.UserHome, ".claude"), filepath.Join(cfg.UserHome, ".agents"), filepath.Join(cfg.Workspace, ".claude"), filepath.Join(cfg.Workspace, ".agents")} {
 		f.Skills += skills(filepath.Join(dir, "skills"))
 	}
@@ -69,6 +58,24 @@ func Find(ctx context.Context, cfg Config) Found {
 		}
 	}
 	return f
+}
+
+// Clients returns the MCP clients that have a configuration on this machine. plan
+// returns what connecting one would change.
+func Clients(plan func(connect.Request) (*connect.Plan, error)) []Client {
+	program, err := os.Executable()
+	if err != nil {
+		program = "ken"
+	}
+	out := []Client{}
+	for _, c := range connect.Clients() {
+		p, err := plan(connect.Request{Client: c.Name, Program: program})
+		if err != nil {
+			continue // it is not on this machine, or ken connect says what is wrong with its file
+		}
+		out = append(out, Client{Name: c.Name, Title: c.Title, Servers: len(p.Servers), Connected: len(p.Files) == 0})
+	}
+	return out
 }
 
 // skills counts the skills of a folder.

@@ -3,6 +3,9 @@ package addplan
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/add"
@@ -17,6 +20,19 @@ type Removed struct {
 	File    string   // of a server: the ken.yaml that had it
 	Work    string   // of a package: the folder that its programs wrote to, which stays
 	Secrets []string // that stay, and that nothing else needs
+
+	// Of a server: whether its login was removed, with the token and the client
+	// registration; or the definition of the same name that still uses it.
+	LoggedOut bool
+	LoginUsed string
+
+	Shared []Shared // secrets that stay because something else needs them
+}
+
+// A Shared is a secret that stays, and what needs it.
+type Shared struct {
+	Secret string `json:"secret"`
+	By     string `json:"by"` // mcp:NAME, or the id of a capability
 }
 
 // Remove removes what was added under a name.
@@ -47,6 +63,7 @@ func (a App) recordRemoved(ctx context.Context, kind, word, name string, notes m
 
 func (a App) removeServer(ctx context.Context, added addmcp.Added) (Removed, error) {
 	r := Removed{Name: added.Name, Kind: "server", File: a.Servers.File, Folder: added.Folder}
+	r.Secrets, r.Shared = a.secretsOfServer(added.Name)
 	if err := a.Servers.Forget(a.Servers.File, added.Name); err != nil {
 		return r, err
 	}
@@ -56,7 +73,48 @@ func (a App) removeServer(ctx context.Context, added addmcp.Added) (Removed, err
 	if err := a.Servers.Unpin(ctx, added.Name, a.Servers.File); err != nil {
 		return r, err
 	}
-	return r, a.recordRemoved(ctx, "mcp", "MCP server", added.Name, map[string]string{"file": a.Servers.File})
+	notes := map[string]string{"file": a.Servers.File}
+	var err error
+	if r.LoggedOut, r.LoginUsed, err = a.Servers.Logout(added.Name); err != nil {
+		return r, fmt.Errorf("remove MCP server %s: removed, but its login could not be: %w", added.Name, err)
+	}
+	if r.LoggedOut {
+		notes["login"] = "removed"
+	}
+	return r, a.recordRemoved(ctx, "mcp", "MCP server", added.Name, notes)
+}
+
+// secretsOfServer returns the secrets that are set and that a server refers to:
+// those that nothing else needs, and those that something else does.
+func (a App) secretsOfServer(name string) (own []string, shared []Shared) {
+	servers := a.Servers.Secrets()
+	for _, s := range servers[name] {
+		if !a.HasSecret(s) {
+			continue
+		}
+		by := a.needs(s, name, servers)
+		if by == "" {
+			own = append(own, s)
+		} else {
+			shared = append(shared, Shared{s, by})
+		}
+	}
+	return own, shared
+}
+
+// needs returns what needs a secret besides a server, or "".
+func (a App) needs(name, besides string, servers map[string][]string) string {
+	for _, other := range slices.Sorted(maps.Keys(servers)) {
+		if other != besides && slices.Contains(servers[other], name) {
+			return "mcp:" + other
+		}
+	}
+	for e := range a.Catalog.Snapshot().All() {
+		if slices.Contains(e.RequiredSecrets, name) && !strings.HasPrefix(string(e.ID), "mcp:"+besides+"/") {
+			return string(e.ID)
+		}
+	}
+	return ""
 }
 
 func (a App) removePackage(ctx context.Context, id string) (Removed, error) {

@@ -22,6 +22,13 @@ type Servers struct {
 	Unpin     func(ctx context.Context, name, file string) error
 	Configure func(file, name string, d addmcp.Definition) error // writes a definition
 	Forget    func(file, name string) error                      // takes it away
+
+	// Logout removes the logins to a server whose definition was taken away. If
+	// another definition of this name uses them they stay, and used says where it is.
+	Logout func(name string) (removed bool, used string, err error)
+
+	// Secrets returns the names of the secrets that each server refers to.
+	Secrets func() map[string][]string
 }
 
 // A ServerRequest says which MCP server to add, and how it is confined.

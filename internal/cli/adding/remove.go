@@ -36,7 +36,7 @@ func (c Config) remove(ctx context.Context, a addplan.App, name string) error {
 		out := map[string]any{"removed": r.Name, "kind": r.Kind, "folder": r.Folder}
 		switch r.Kind {
 		case "server":
-			out["file"] = r.File
+			out["file"], out["loggedOut"], out["secrets"], out["shared"] = r.File, r.LoggedOut, listOf(r.Secrets), listOf(r.Shared)
 		case "package":
 			out["work"], out["secrets"] = r.Work, listOf(r.Secrets)
 		default:
@@ -46,9 +46,18 @@ func (c Config) remove(ctx context.Context, a addplan.App, name string) error {
 	}
 	if r.Kind == "server" {
 		c.Out.Linef("%s is removed from %s", output.Line(r.Name), output.Line(r.File))
-		return nil
+	} else {
+		c.Out.Linef("%s is removed", output.Line(r.Name))
 	}
-	c.Out.Linef("%s is removed", output.Line(r.Name))
+	switch {
+	case r.LoggedOut:
+		c.Out.Linef("its login is removed too: the token and the client registration")
+	case r.LoginUsed != "":
+		c.Out.Linef("its login stays, because a server of this name is still defined: %s", output.Line(r.LoginUsed))
+	}
+	for _, s := range r.Shared {
+		c.Out.Linef("the secret %s stays, because %s needs it", output.Line(s.Secret), output.Line(s.By))
+	}
 	if r.Work != "" {
 		c.Out.Linef("what its programs wrote stays: %s", output.Line(r.Work))
 	}

@@ -4,6 +4,7 @@ package choosing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,7 @@ func Commands(c Config) []*cobra.Command {
 // this machine.
 func (c Config) Overview(ctx context.Context, m *opener.Opener) error {
 	choices := m.Choices(ctx)
+	slices.SortStableFunc(choices, func(a, b opener.Choice) int { return rank(a) - rank(b) })
 	if *c.JSON {
 		return c.PrintJSON(map[string]any{"model": m.Name(), "providers": choices})
 	}
@@ -78,6 +80,20 @@ func (c Config) Overview(ctx context.Context, m *opener.Opener) error {
 	return c.Set(ctx, local[n-1].Ref)
 }
 
+// rank puts what can be used at once first: models of this machine, then providers
+// with a key.
+func rank(p opener.Choice) int {
+	switch {
+	case p.Answers:
+		return 0
+	case !p.Local && (p.Key == "" || p.KeySet != ""):
+		return 1
+	case !p.Local:
+		return 2
+	}
+	return 3
+}
+
 // standing says how a provider stands.
 func standing(p opener.Choice) string {
 	switch {
@@ -97,9 +113,13 @@ func standing(p opener.Choice) string {
 
 func (c Config) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list PROVIDER", Short: "List the models of a provider and their prices", Args: c.Args(cobra.ExactArgs(1)),
+		Use: "list [PROVIDER]", Short: "List the models of a provider and their prices; without one, those that run on this machine", Args: c.Args(cobra.MaximumNArgs(1)),
+		Example: "  ken model list\n  ken model list anthropic",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return c.With(cmd, "", func(ctx context.Context, m *opener.Opener) error {
+				if len(given) == 0 {
+					return c.listLocal(ctx, m)
+				}
 				list, err := m.Offers(ctx, given[0], secret.Value{})
 				if err != nil {
 					return err
@@ -110,6 +130,26 @@ func (c Config) list() *cobra.Command {
 	}
 }
 
+// listLocal lists the models of this machine, and says whose else there are.
+func (c Config) listLocal(ctx context.Context, m *opener.Opener) error {
+	var list []opener.Offered
+	var others []string
+	for _, p := range m.Choices(ctx) {
+		list = append(list, p.Models...)
+		if !p.Local {
+			others = append(others, p.Name)
+		}
+	}
+	if err := c.printOffers(list); err != nil || *c.JSON {
+		return err
+	}
+	if len(list) == 0 {
+		c.Out.Linef("No model runs on this machine.")
+	}
+	c.Out.Linef("%s", c.Out.Style(output.Dim, "ken model list PROVIDER lists those of "+output.Line(strings.Join(others, ", "))+"."))
+	return nil
+}
+
 // printOffers prints models with their prices.
 func (c Config) printOffers(list []opener.Offered) error {
 	if *c.JSON {
@@ -118,8 +158,11 @@ func (c Config) printOffers(list []opener.Offered) error {
 	var rows [][]string
 	for _, m := range list {
 		price := "price not known"
-		if m.Priced {
+		switch {
+		case m.Priced:
 			price = fmt.Sprintf("$%g in, $%g out for a million tokens", m.Input, m.Output)
+		case m.Local:
+			price = "on this machine, no price"
 		}
 		rows = append(rows, []string{m.Ref, price})
 	}
@@ -166,7 +209,8 @@ func (c Config) set() *cobra.Command {
 
 func (c Config) key() *cobra.Command {
 	return &cobra.Command{
-		Use: "key PROVIDER", Short: "Test a provider's key and store it, encrypted; it is read from standard input", Args: c.Args(cobra.ExactArgs(1)),
+		Use: "key PROVIDER", Short: "Test a provider's key and store it, encrypted; it is asked for, or read from standard input", Args: c.Args(cobra.ExactArgs(1)),
+		Example: "  ken model key anthropic",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return c.With(cmd, "", func(ctx context.Context, m *opener.Opener) error {
 				v, err := c.ReadSecret("the key of " + given[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpgateway/oauth"
+	"ken/internal/secret"
 )
 
 // login returns the login of a principal at a remote server, or nil if the
@@ -89,6 +91,42 @@ func (s *Servers) Login(ctx context.Context, name string, ask func(ctx context.C
 		return err
 	}
 	return loginError(list[i], h.Login(ctx))
+}
+
+// Logout removes the logins of all users to a server that is no longer defined,
+// with their tokens and client registrations, and reports whether there were any.
+// If another definition has the name, its logins stay, and used says where it is.
+func (s *Servers) Logout(name string) (removed bool, used string, err error) {
+	logins, err := oauth.Logins(s.cfg.Secrets, name, s.cfg.Operator)
+	if err != nil || len(logins) == 0 {
+		return false, "", err
+	}
+	for _, def := range s.Definitions() {
+		if def.Name == name && def.URL != "" {
+			return false, def.Origin.String(), nil
+		}
+	}
+	for _, login := range logins {
+		if err := s.cfg.Secrets.Remove(login); err != nil && capability.KindOf(err) != capability.NotFound {
+			return false, "", err
+		}
+	}
+	return true, "", nil
+}
+
+// SecretsOf returns the names of the secrets that the definition of a server
+// refers to.
+func SecretsOf(def mcpgateway.Server) []string {
+	texts := slices.Concat(def.Args, slices.Collect(maps.Values(def.Env)), slices.Collect(maps.Values(def.Headers)), []string{def.URL})
+	if o := def.OAuth; o != nil {
+		texts = append(texts, o.ClientSecret, o.Key, o.Token)
+	}
+	var out []string
+	for _, text := range texts {
+		out = append(out, secret.Names(text)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // loginError removes the advice to run ken login from an error of ken login.

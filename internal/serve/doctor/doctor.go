@@ -129,7 +129,7 @@ func model(f Facts) Check {
 	case f.ModelErr != nil:
 		return Check{Name: "model", Grade: Warn, Message: f.ModelErr.Error(), Fix: "until this is fixed ken chat runs commands only; `ken model set PROVIDER/NAME` names another model"}
 	case f.Model == "":
-		return Check{Name: "model", Grade: Good, Note: true, Message: "no model is configured, so ken chat runs commands only", Fix: "name one with `ken model set PROVIDER/NAME`"}
+		return Check{Name: "model", Grade: Good, Note: true, Message: "no model is chosen, so ken chat runs commands only", Fix: "run ken model to choose one"}
 	}
 	return Check{Name: "model", Grade: Good, Message: f.Model}
 }

@@ -55,7 +55,7 @@ func TestExamine(t *testing.T) {
 		{"no home", func(f *Facts) { f.Home = filepath.Join(good, "none") }, "home", Warn, "does not exist"},
 		{"home is a file", func(f *Facts) { f.Home = file }, "home", Bad, "not a directory"},
 		{"home open to all", func(f *Facts) { f.Home = open }, "home", Bad, "written by others"},
-		{"no model", func(*Facts) {}, "model", Good, "no model is configured"},
+		{"no model", func(*Facts) {}, "model", Good, "no model is chosen"},
 		{"a model", func(f *Facts) { f.Model = "ollama/x" }, "model", Good, "ollama/x"},
 		{"no key", func(f *Facts) { f.Model, f.ModelErr = "a/b", errors.New("no key") }, "model", Warn, "no key"},
 		{"no service", func(f *Facts) { f.MeaningErr = errors.New("nobody answers") }, "meaning", Warn, "nobody answers"},

@@ -42,7 +42,7 @@ func TestS502SlashCommand(t *testing.T) {
 	}})
 	id := r.begin(llmtest.Always(text("Hello.")))
 	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) {
-		return Model{}, errors.New("no model is configured")
+		return Model{}, errors.New("no model is chosen")
 	}
 	r.Engine = New(r.cfg)
 	events := r.say(id, "/save it")
@@ -56,7 +56,7 @@ func TestS502SlashCommand(t *testing.T) {
 		t.Errorf("Done = %+v", d)
 	}
 	contains(t, "why", done(t, r.say(id, "/wrong"), event.EndFailed).Why, "no such command")
-	contains(t, "why", done(t, r.say(id, "/else"), event.EndFailed).Why, "no model is configured")
+	contains(t, "why", done(t, r.say(id, "/else"), event.EndFailed).Why, "no model is chosen")
 	r.cfg.Model = nil
 	fake := &llmtest.Fake{Script: llmtest.Always(text("I see."))}
 	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) { return Model{Model: fake, Row: r.row}, nil }

@@ -39,6 +39,7 @@ type Choice struct {
 type Offered struct {
 	Ref    string  `json:"ref"` // as ken.yaml has it
 	Window int     `json:"window,omitempty"`
+	Local  bool    `json:"local,omitempty"` // its provider is on this machine
 	Priced bool    `json:"priced"`
 	Input  float64 `json:"input,omitempty"`
 	Output float64 `json:"output,omitempty"`
@@ -142,7 +143,7 @@ func (o *Opener) offered(now *config.Config, p config.Provider, ids []string) []
 	var out []Offered
 	for _, id := range ids {
 		id = strings.TrimPrefix(id, "models/") // as Gemini writes them
-		one := Offered{Ref: p.Name + "/" + id}
+		one := Offered{Ref: p.Name + "/" + id, Local: local(p.URL)}
 		if err == nil {
 			row, known := table.Find(model.Wire(p.Wire), id)
 			if known {

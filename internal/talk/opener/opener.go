@@ -23,8 +23,8 @@ import (
 	"ken/llm"
 )
 
-// ErrNoModel means that no model is configured that could answer.
-var ErrNoModel = errors.New("no model is configured")
+// ErrNoModel means that no model is chosen that could answer.
+var ErrNoModel = errors.New("no model is chosen")
 
 // Config says what an Opener works with. All fields but Given and Wrap are
 // required.
@@ -85,7 +85,7 @@ func (o *Opener) open(now *config.Config, ref string) (opened, error) {
 	if ref == "" {
 		return opened{}, &capability.Error{
 			Kind: capability.Unavailable, Op: "answer", Target: "a message", Err: ErrNoModel,
-			Fix: "name one with `ken model set PROVIDER/NAME`, as in anthropic/…, openai/…, gemini/… or, on this machine, ollama/…; commands that begin with / work without",
+			Fix: "run ken model to choose one, or ken model set PROVIDER/NAME; ken demo shows Ken at work without one, and commands that begin with / need none",
 		}
 	}
 	p, name, err := now.Provider(ref)

@@ -231,9 +231,9 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 }
 
 func (e *Executor) open(ctx context.Context, call capability.Call, name string) (Model, error) {
-	fix := "name one with `ken model set PROVIDER/NAME` (the key model in ken.yaml)"
+	fix := "run ken model to choose one (the key model in ken.yaml)"
 	if e.cfg.Model == nil {
-		return Model{}, &capability.Error{Kind: capability.Unavailable, Op: "ask with", Target: string(call.Target), Err: errors.New("no model is configured"), Fix: fix}
+		return Model{}, &capability.Error{Kind: capability.Unavailable, Op: "ask with", Target: string(call.Target), Err: errors.New("no model is chosen"), Fix: fix}
 	}
 	m, err := e.cfg.Model(ctx, name)
 	if err != nil {

@@ -55,6 +55,13 @@ func TestLogin(t *testing.T) {
 	other.ID = "bob"
 	wantLogin(t, s.call(t, s.handler(t, oauth.Config{Keep: keep, Principal: other, Ask: never(t)})))
 
+	// Removing the server finds the logins of all users, and of it alone.
+	for server, want := range map[string]int{"files": 1, "another": 0} {
+		if names, err := oauth.Logins(secret.New(secret.Config{Dir: dir}), server, other); err != nil || len(names) != want {
+			t.Errorf("Logins(%s) = %q, %v; want %d", server, names, err, want)
+		}
+	}
+
 	// Nothing of it is in a file in clear.
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

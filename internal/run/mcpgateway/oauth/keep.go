@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"ken/capability"
 	"ken/internal/secret"
@@ -25,6 +26,8 @@ func Sealed(s *secret.Store) Keeper { return sealed{s} }
 
 type sealed struct{ store *secret.Store }
 
+const sealedPrefix = "oauth."
+
 // sealedName has the server in a fingerprint only: a name of a secret takes few
 // characters, and two servers must not share one.
 func sealedName(server string, by capability.Principal) string {
@@ -32,7 +35,7 @@ func sealedName(server string, by capability.Principal) string {
 	for _, s := range []string{server, by.Tenant, by.ID} {
 		fmt.Fprintf(h, "%d:%s", len(s), s)
 	}
-	return "oauth." + hex.EncodeToString(h.Sum(nil)[:16])
+	return sealedPrefix + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func (k sealed) Load(_ context.Context, server string, by capability.Principal) ([]byte, bool, error) {
@@ -57,6 +60,32 @@ func (k sealed) Delete(_ context.Context, server string, by capability.Principal
 	return nil
 }
 
+// Logins returns the names of the sealed secrets that hold logins to a server, each
+// with its token and client registration: that of by, and those of all other
+// users.
+func Logins(s *secret.Store, server string, by capability.Principal) ([]string, error) {
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	own := sealedName(server, by)
+	var out []string
+	for _, item := range list {
+		if !strings.HasPrefix(item.Name, sealedPrefix) {
+			continue
+		}
+		g := grant{}
+		v, err := s.Lookup(item.Name)
+		if err != nil {
+			return nil, err
+		}
+		if item.Name == own || json.Unmarshal([]byte(v.Reveal()), &g) == nil && g.Server == server {
+			out = append(out, item.Name)
+		}
+	}
+	return out, nil
+}
+
 // load reads the grant that is kept, unless it is for something else.
 func (h *Handler) load(ctx context.Context) (*grant, error) {
 	if h.conf.Machine.Grant != "" {
@@ -79,7 +108,9 @@ func (h *Handler) save(ctx context.Context, g *grant) error {
 	if h.conf.Machine.Grant != "" {
 		return nil
 	}
-	value, err := json.Marshal(g)
+	kept := *g
+	kept.Server = h.conf.Server
+	value, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ const grantVersion = 1
 // whom and for what. It is kept sealed.
 type grant struct {
 	V             int       `json:"v"`
+	Server        string    `json:"server,omitempty"` // the name of the MCP server; a login of an older version has none
 	Resource      string    `json:"resource"`
 	Issuer        string    `json:"issuer"`
 	TokenEndpoint string    `json:"token_endpoint"`

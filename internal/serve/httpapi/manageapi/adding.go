@@ -54,7 +54,11 @@ type Removed struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"`
 	Work    string   `json:"work,omitempty"` // the folder that programs of a package wrote to, which stays
-	Secrets []string `json:"secrets"`        // that stay
+	Secrets []string `json:"secrets"`        // that stay, and that nothing else needs
+
+	LoggedOut bool             `json:"logged_out,omitempty"` // the login to the server was removed, with its token and client registration
+	LoginUsed string           `json:"login_used,omitempty"` // the login stays: where a server of this name is still defined
+	Shared    []addplan.Shared `json:"shared,omitempty"`     // secrets that stay because something else needs them
 }
 
 // An addition is a plan that is open.
@@ -317,5 +321,5 @@ func (s *server) remove(r *wire.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Removed{Name: gone.Name, Kind: gone.Kind, Work: gone.Work, Secrets: append([]string{}, gone.Secrets...)}, s.cfg.Changed(ctx)
+	return Removed{Name: gone.Name, Kind: gone.Kind, Work: gone.Work, Secrets: append([]string{}, gone.Secrets...), LoggedOut: gone.LoggedOut, LoginUsed: gone.LoginUsed, Shared: gone.Shared}, s.cfg.Changed(ctx)
 }

@@ -90,6 +90,8 @@ func newRig(t *testing.T) *rig {
 					Unpin:     func(context.Context, string, string) error { return nil },
 					Configure: func(_, name string, d addmcp.Definition) error { r.written[name] = d; return nil },
 					Forget:    func(_, name string) error { delete(r.written, name); return nil },
+					Logout:    func(string) (bool, string, error) { return true, "", nil },
+					Secrets:   func() map[string][]string { return map[string][]string{"prog": {"API_KEY"}, "other": {"API_KEY"}} },
 				},
 			}, nil
 		},
@@ -214,7 +216,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("written = %+v", r.written)
 	}
 	r.want(t, who, "POST", plan+"/add", "", 404) // once
-	r.want(t, who, "DELETE", "/api/v1/added/prog", "", 200, `"kind":"server"`)
+	r.want(t, who, "DELETE", "/api/v1/added/prog", "", 200, `"kind":"server"`, `"logged_out":true`, `"shared":[{"secret":"API_KEY","by":"mcp:other"}]`)
 	if len(r.written) != 0 {
 		t.Errorf("after it was removed = %v", r.written)
 	}

@@ -25,6 +25,18 @@ export function stateOf(i: ManagedItem): string {
   return { differs: "waits for review", unreviewed: "waits for review", unlisted: "not started yet" }[i.state] ?? i.state;
 }
 
+export interface Gone { secrets: string[]; logged_out?: boolean; login_used?: string; shared?: { secret: string; by: string }[] }
+
+// goneText says what was removed with something, and what stays.
+export function goneText(title: string, gone: Gone): string {
+  const out = [title + " is removed."];
+  if (gone.logged_out) out.push("Its login is removed too: the token and the client registration.");
+  if (gone.login_used) out.push("Its login stays, because a server of this name is still defined: " + gone.login_used + ".");
+  if (gone.secrets.length) out.push("These secrets stay: " + gone.secrets.join(", ") + ".");
+  for (const s of gone.shared ?? []) out.push(`The secret ${s.secret} stays, because ${s.by} needs it.`);
+  return out.join(" ");
+}
+
 // counted says how many tools run, ask and are denied.
 export function counted(list: { decision: string }[]): string {
   const say = { allow: "without asking", ask: "after asking you", deny: "never: a rule denies it" } as Record<string, string>;

@@ -1,11 +1,11 @@
-package cli
+// Package working gives every command that takes long a text that says what it
+// does.
+package working
 
 import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"ken/internal/cli/output"
 )
 
 // works says what a command does, for the progress line of one that takes over a
@@ -44,24 +44,24 @@ var works = map[string]string{
 	"ken worker":       "",
 }
 
-// showWork gives every command below cmd a progress line on standard error, if
-// that is a terminal.
-func (c *environment) showWork(cmd *cobra.Command) {
+// Show makes every command below cmd call begin with its text before it runs, and
+// what begin returned afterwards.
+func Show(cmd *cobra.Command, begin func(what string) (end func())) {
 	for _, sub := range cmd.Commands() {
-		c.showWork(sub)
+		Show(sub, begin)
 	}
-	what, run := workOf(cmd.CommandPath()), cmd.RunE
+	what, run := Text(cmd.CommandPath()), cmd.RunE
 	if run == nil || what == "" {
 		return
 	}
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
-		defer c.working(what)()
+		defer begin(what)()
 		return run(cmd, given)
 	}
 }
 
-// workOf returns the text of a command, or of the group that it is in.
-func workOf(path string) string {
+// Text returns the text of a command, or of the group that it is in.
+func Text(path string) string {
 	for path != "" {
 		if what, ok := works[path]; ok {
 			return what
@@ -71,7 +71,11 @@ func workOf(path string) string {
 	return ""
 }
 
-// working shows what is done until there is output or end is called.
-func (c *environment) working(what string) (end func()) {
-	return c.progress.Work(output.Screen(c.err), what)
+// Named returns the commands that have a text of their own, which may be empty.
+func Named() map[string]bool {
+	out := map[string]bool{}
+	for path := range works {
+		out[path] = true
+	}
+	return out
 }
