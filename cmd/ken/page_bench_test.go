@@ -24,6 +24,7 @@ func BenchmarkPage(b *testing.B) {
 		}
 		for metric, file := range map[string]string{
 			"first-paint-ms": "first-paint", "typing-ms": "catalog-search-median", "typing-most-ms": "catalog-search-max", "graph-ms": "graph-drawn",
+			"first-load-kB": "first-load",
 		} {
 			text, err := os.ReadFile(filepath.Join(out, file+".txt"))
 			if err != nil {

@@ -1,5 +1,5 @@
 // The printed link opens the page, signed in, and the token is gone from the
-// address. It paints within half a second. A stranger gets a form, and nothing else.
+// address. It is at most 120 kB compressed and paints within half a second. A stranger gets a form, and nothing else.
 import { story, check, within, measured, accessible, freshLink, url, token } from "./ken.mjs";
 
 await story(async ({ page, browser, expectErrors }) => {
@@ -26,6 +26,18 @@ await story(async ({ page, browser, expectErrors }) => {
   check(!other.url().includes("token") && !other.url().includes(token), "the address still has the token: " + other.url());
   const cookies = await context.cookies();
   check(cookies.length > 0 && cookies.every((c) => c.httpOnly && c.sameSite === "Strict"), "cookies = " + JSON.stringify(cookies) + ", want HttpOnly and SameSite=Strict");
+
+  // What a browser with an empty cache fetches until the page is there, as it is sent.
+  const fresh = await browser.newContext();
+  const first = await fresh.newPage();
+  await first.goto(freshLink());
+  await first.getByRole("textbox", { name: "Message" }).waitFor();
+  const bytes = await first.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+    .filter((e) => !e.name.includes("/api/")).reduce((sum, e) => sum + e.encodedBodySize, 0));
+  check(bytes > 20_000, "the sizes of what was fetched are not known: " + bytes);
+  measured("first-load", bytes / 1000, "kB");
+  check(bytes <= 120_000, "the first load is " + bytes + " bytes compressed, want at most 120,000");
+  await fresh.close();
 
   const times = [];
   for (let i = 0; i < 5; i++) {

@@ -126,7 +126,7 @@ func (e *Executor) prompt(ctx context.Context, in wanted, m material, own capabi
 }
 
 // noModel is the reason where no model was ever named.
-const noModel = "no model is chosen; run ken model to choose one (the key model in ken.yaml)"
+const noModel = "no model is chosen; run ken model to choose one, or ken model set PROVIDER/NAME (the key model in ken.yaml)"
 
 // model returns the model to ask, or the reason why there is none.
 func (e *Executor) model(ctx context.Context) (llm.Model, string) {

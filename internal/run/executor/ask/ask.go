@@ -231,7 +231,7 @@ func (e *Executor) Invoke(ctx context.Context, call capability.Call) (capability
 }
 
 func (e *Executor) open(ctx context.Context, call capability.Call, name string) (Model, error) {
-	fix := "run ken model to choose one (the key model in ken.yaml)"
+	fix := "run ken model to choose one, or ken model set PROVIDER/NAME (the key model in ken.yaml)"
 	if e.cfg.Model == nil {
 		return Model{}, &capability.Error{Kind: capability.Unavailable, Op: "ask with", Target: string(call.Target), Err: errors.New("no model is chosen"), Fix: fix}
 	}
