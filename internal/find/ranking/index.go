@@ -24,7 +24,7 @@ type Index struct {
 func IndexOf(s *catalog.Snapshot) *Index { return attached(s).of(s.Entries()) }
 
 func attached(s *catalog.Snapshot) *lazyIndex {
-	return s.Attach(func() catalog.Attachment { return &lazyIndex{} }).(*lazyIndex)
+	return s.Attach(func() catalog.Attachment { return &lazyIndex{builds: &builds{}} }).(*lazyIndex)
 }
 
 // Slot returns the slot of an entry.
@@ -41,7 +41,7 @@ type Indexer interface {
 
 // IndexedBy returns the first attachment of a catalog whose indexes an Indexer makes,
 // for [catalog.Config]. Without one they are made by [index.Build].
-func IndexedBy(i Indexer) catalog.Attachment { return &lazyIndex{indexer: i} }
+func IndexedBy(i Indexer) catalog.Attachment { return &lazyIndex{indexer: i, builds: &builds{}} }
 
 // lazyIndex makes the index of a snapshot when it is first needed: out of that
 // of an earlier snapshot where there is one.
@@ -51,13 +51,22 @@ type lazyIndex struct {
 	earlier atomic.Pointer[Index]
 	making  *lazyIndex // of the snapshot before, which was at it when this one came
 	indexer Indexer    // may be nil
+	builds  *builds    // shared by all snapshots of a catalog
+}
+
+// builds lets one whole index be made at a time. A catalog that has just started
+// often has a second snapshot, with the tools of a server, before the first search
+// has its index; and an index of 100,000 capabilities takes ten seconds to make.
+type builds struct {
+	mu   sync.Mutex            // held while a whole index is made
+	last atomic.Pointer[Index] // the one that was made last
 }
 
 // Next implements [catalog.Attachment]. What it returns starts from the index of
 // this snapshot, which may still be in the making: then it is waited for when the
 // next one is needed, and not before.
 func (x *lazyIndex) Next() catalog.Attachment {
-	next := &lazyIndex{indexer: x.indexer}
+	next := &lazyIndex{indexer: x.indexer, builds: x.builds}
 	if made := x.made.Load(); made != nil {
 		next.earlier.Store(made)
 		return next
@@ -97,15 +106,32 @@ func (x *lazyIndex) of(entries []*catalog.Entry) *Index {
 	if earlier := x.earlier.Load(); earlier != nil && related(earlier.entries, entries) {
 		made = earlier.changed(entries)
 	} else {
-		made = indexOf(entries, x.indexer)
+		made = x.whole(entries)
 	}
+	x.builds.last.Store(made)
 	x.made.Store(made)
 	x.earlier.Store(nil)
 	return made
 }
 
+// whole makes an index without an earlier one, unless another snapshot has got one
+// meanwhile.
+func (x *lazyIndex) whole(entries []*catalog.Entry) *Index {
+	x.builds.mu.Lock()
+	defer x.builds.mu.Unlock()
+	if last := x.builds.last.Load(); last != nil && related(last.entries, entries) {
+		return last.changed(entries)
+	}
+	made := indexOf(entries, x.indexer)
+	x.builds.last.Store(made)
+	return made
+}
+
 // replace puts another index of the same entries in place, one with vectors.
-func (x *lazyIndex) replace(was, now *Index) bool { return x.made.CompareAndSwap(was, now) }
+func (x *lazyIndex) replace(was, now *Index) bool {
+	x.builds.last.CompareAndSwap(was, now)
+	return x.made.CompareAndSwap(was, now)
+}
 
 func indexOf(entries []*catalog.Entry, indexer Indexer) *Index {
 	list := make([]*capability.Capability, len(entries))

@@ -436,3 +436,30 @@ func TestIndexDoesNotWear(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexOfReplacedSnapshot: a search that began before a change and one after it
+// make one whole index between them, and each finds what its own snapshot has.
+func TestIndexOfReplacedSnapshot(t *testing.T) {
+	indexer := &counting{}
+	var list []*capability.Capability
+	for i := range 40 {
+		list = append(list, described(fmt.Sprint("tool", i), fmt.Sprint("does something, number ", i)))
+	}
+	c := loaded(t, indexer, list...)
+	before := c.Snapshot()
+	after := c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(list), described("new", "does more"))})
+	if before == after {
+		t.Fatal("the change made no snapshot")
+	}
+	for _, s := range []*catalog.Snapshot{before, after} {
+		x := ranking.IndexOf(s)
+		for i, e := range s.Entries() {
+			if got := x.Segment.Docs[x.Slot(i)].Capability; got != e.Capability {
+				t.Errorf("version %d: the slot of %s has %s", s.Version(), e.ID, got.ID)
+			}
+		}
+	}
+	if n := indexer.builds.Load(); n != 1 {
+		t.Errorf("%d whole indexes were made, want 1", n)
+	}
+}
