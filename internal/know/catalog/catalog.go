@@ -94,6 +94,7 @@ type Catalog struct {
 	batches map[string]loadedBatch
 	broken  map[string]capability.Problem // by source: why it could not be read
 	judged  map[*capability.Capability]judgement
+	bins    map[string]bool // programs that the last build asked about
 }
 
 // New makes a Catalog that is empty until Load.
@@ -226,8 +227,8 @@ func (c *Catalog) Renew() *Snapshot {
 func (c *Catalog) LookAgain() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current.Load().version == 0 {
-		return c.current.Load()
+	if now := c.current.Load(); now.version == 0 || c.answersLocked(now) {
+		return now
 	}
 	return c.rebuildLocked()
 }

@@ -43,18 +43,18 @@ func ThisMachine() Machine {
 	}
 }
 
-// remember asks each question once per rebuild.
-func (m Machine) remember() Machine {
-	m.HasSecret, m.HasBin = memo(m.HasSecret), memo(m.HasBin)
+// remember asks each question once per rebuild. bins are the answers of HasBin.
+func (m Machine) remember() (out Machine, bins map[string]bool) {
+	bins = map[string]bool{}
+	m.HasSecret, m.HasBin = memo(m.HasSecret, map[string]bool{}), memo(m.HasBin, bins)
 	if m.Programs != nil {
 		unusable := m.Programs()
 		m.Programs = func() func(*capability.Capability) string { return unusable }
 	}
-	return m
+	return m, bins
 }
 
-func memo(ask func(string) bool) func(string) bool {
-	known := map[string]bool{}
+func memo(ask func(string) bool, known map[string]bool) func(string) bool {
 	return func(name string) bool {
 		yes, ok := known[name]
 		if !ok {

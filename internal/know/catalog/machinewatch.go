@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -27,4 +28,38 @@ func (c *Catalog) WatchMachine(ctx context.Context, every time.Duration, changes
 			c.LookAgain()
 		}
 	}
+}
+
+// answersLocked reports whether the machine is certain to answer all that a snapshot
+// was made from as it did. That is looked at every few seconds, and takes a small
+// part of the time that a new snapshot takes.
+func (c *Catalog) answersLocked(s *Snapshot) bool {
+	if c.hasPackages(s) {
+		return false // they may have been enabled or disabled
+	}
+	machine, _ := c.cfg.Machine.remember()
+	for name, was := range c.bins {
+		if machine.HasBin(name) != was {
+			return false
+		}
+	}
+	for _, list := range [][]*Entry{s.entries, s.shadowed} {
+		for _, e := range list {
+			if !slices.Equal(machine.missing(e.Capability), e.Missing.here()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// here returns the reasons that the machine gives, which come before those that
+// other capabilities give.
+func (r Reasons) here() Reasons {
+	for i, reason := range r {
+		if reason.Kind == NeedsUnknown || reason.Kind == NeedsUnavailable {
+			return r[:i]
+		}
+	}
+	return r
 }

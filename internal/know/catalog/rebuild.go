@@ -30,7 +30,8 @@ func (c *Catalog) rebuildLocked() *Snapshot {
 
 // buildLocked makes a snapshot of all batches.
 func (c *Catalog) buildLocked() *Snapshot {
-	b := &builder{catalog: c, machine: c.cfg.Machine.remember(), next: emptySnapshot()}
+	b := &builder{catalog: c, next: emptySnapshot()}
+	b.machine, c.bins = c.cfg.Machine.remember()
 	b.next.mentions = c.cfg.Mentions
 	b.next.follow(c.current.Load())
 	b.collect()
@@ -134,10 +135,7 @@ func (b *builder) settle() {
 // switchOff marks the packages that are disabled. It changes copies of their
 // entries, because an older snapshot may share the originals.
 func (b *builder) switchOff() {
-	isPackage := func(e *Entry) bool {
-		return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension
-	}
-	if b.catalog.cfg.Off == nil || !slices.ContainsFunc(b.next.entries, isPackage) {
+	if !b.catalog.hasPackages(b.next) {
 		return
 	}
 	var all []*capability.Capability
@@ -154,6 +152,13 @@ func (b *builder) switchOff() {
 			b.next.entries[i] = &shown
 		}
 	}
+}
+
+// hasPackages reports whether a snapshot has packages that may be disabled.
+func (c *Catalog) hasPackages(s *Snapshot) bool {
+	return c.cfg.Off != nil && slices.ContainsFunc(s.entries, func(e *Entry) bool {
+		return e.Kind == capability.KindExtension && e.Origin.Format == capability.FormatExtension
+	})
 }
 
 func (b *builder) takeOthers() {

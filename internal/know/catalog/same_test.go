@@ -181,6 +181,33 @@ func machineIsSeen(t *testing.T, look func(*Catalog) error) {
 	}
 }
 
+// TestLookAgainSeesWhatSkillsNeed: a skill may need programs by RequiredTools, which
+// is decided after all that it needs by itself.
+func TestLookAgainSeesWhatSkillsNeed(t *testing.T) {
+	bin, secret := false, true
+	skill := func(c *capability.Capability) {
+		c.Kind, c.ID, c.RequiredTools, c.RequiredSecrets = capability.KindSkill, "skill:one", []string{"jq", "other"}, []string{"KEY"}
+	}
+	src := from("s", tool("one", skill), tool("other", func(c *capability.Capability) { c.RequiredBins = []string{"jq"} }))
+	c := loaded(t, Config{Sources: []capability.Source{src}, Machine: Machine{
+		HasBin: func(string) bool { return bin }, HasSecret: func(string) bool { return secret },
+	}})
+	version := c.Snapshot().Version()
+	for _, now := range []struct{ bin, secret, changed bool }{
+		{false, true, false}, {true, true, true}, {true, true, false}, {true, false, true}, {false, false, true}, {false, false, false}, {true, true, true},
+	} {
+		bin, secret = now.bin, now.secret
+		s := c.LookAgain()
+		if e, _ := s.Get("skill:one"); e.Available != (bin && secret) {
+			t.Errorf("with %+v skill:one is available: %v (%v)", now, e.Available, e.Missing)
+		}
+		if changed := s.Version() != version; changed != now.changed {
+			t.Errorf("with %+v there is a new version: %v", now, changed)
+		}
+		version = s.Version()
+	}
+}
+
 // TestVersionsTellOfEveryDifference: whatever sources bring, there is a new
 // version exactly when there is something to see, and what is seen is what a
 // catalog shows that knows only the latest.
