@@ -60,6 +60,13 @@ const (
 func reduce(name string, to stage) string {
 	out := make([]byte, 0, len(name))
 	for i := 0; i < len(name); {
+		if b := name[i]; b < utf8.RuneSelf && to == stageLookAlike {
+			if l := lookAlikes[b]; l != 0 {
+				out = append(out, l)
+			}
+			i++
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(name[i:])
 		c := classOf(r)
 		if c == shown && to >= stageWidth {
@@ -76,6 +83,17 @@ func reduce(name string, to stage) string {
 	}
 	return string(out)
 }
+
+// lookAlikes are the characters of ASCII as stageLookAlike leaves them; 0 is none.
+// A large catalog has some hundred thousand names to compare.
+var lookAlikes = func() (table [utf8.RuneSelf]byte) {
+	for b := range byte(utf8.RuneSelf) {
+		if out := appendReduced(nil, rune(b), stageLookAlike); len(out) > 0 {
+			table[b] = out[0]
+		}
+	}
+	return table
+}()
 
 func appendReduced(out []byte, r rune, to stage) []byte {
 	if decorative(r) || classOf(r) != shown {

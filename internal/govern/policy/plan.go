@@ -160,6 +160,9 @@ type ident struct{ id, name string }
 // asks for is empty, and of all names that the same patterns match there is one, so
 // that a rule about mcp:server/* makes one plan and not one for each tool.
 func (r *Rules) told(full ident) ident {
+	if len(r.needs.patterns) == 0 {
+		return ident{r.standIn(full.id, ""), r.standIn(full.name, "")}
+	}
 	r.mu.RLock()
 	short, ok := r.idents[full]
 	r.mu.RUnlock()
@@ -195,7 +198,7 @@ func (r *Rules) matches(name string) string {
 }
 
 // standIn returns the name that stands for a name and for all others that these
-// patterns match. One that a rule names exactly stands for itself. r.mu is held.
+// patterns match. One that a rule names exactly stands for itself. If any pattern matches, r.mu must be held.
 func (r *Rules) standIn(name, matched string) string {
 	switch {
 	case r.needs.names[name]:

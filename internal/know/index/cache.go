@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,40 +126,57 @@ const scratch = "scratch-"
 
 // keyOf hashes all that a segment is made of.
 func keyOf(list []*capability.Capability, model *embed.Model) [sha256.Size]byte {
-	h := sha256.New()
+	k := &keyWriter{hash: sha256.New(), buf: make([]byte, 0, keyBuffer+1024)}
 	if model != nil {
-		say(h, model.Model())
+		k.say(model.Model())
 	}
-	say(h, cacheFormat, backgroundText, fmt.Sprint(fieldWeight, fieldLength, fieldSlope, language.Count))
+	k.say(cacheFormat)
+	k.say(backgroundText)
+	k.say(fmt.Sprint(fieldWeight, fieldLength, fieldSlope, language.Count))
 	for _, c := range list {
-		say(h, string(c.ID), c.Name, c.DisplayName, c.Description, c.Category)
-		sayAll(h, c.Tags)
-		sayAll(h, c.Aliases)
+		k.say(string(c.ID))
+		k.say(c.Name)
+		k.say(c.DisplayName)
+		k.say(c.Description)
+		k.say(c.Category)
+		k.sayAll(c.Tags)
+		k.sayAll(c.Aliases)
 		var keywords []string
 		if c.Triggers != nil {
 			keywords = c.Triggers.Keywords
 		}
-		sayAll(h, keywords)
-		say(h, fmt.Sprint(len(c.Parameters)))
+		k.sayAll(keywords)
+		k.say(strconv.Itoa(len(c.Parameters)))
 		for _, p := range c.Parameters {
-			say(h, p.Name, p.Description)
+			k.say(p.Name)
+			k.say(p.Description)
 		}
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	k.hash.Write(k.buf)
+	return [sha256.Size]byte(k.hash.Sum(nil))
 }
 
-func say(h hash.Hash, texts ...string) {
-	var size [8]byte
-	for _, t := range texts {
-		binary.LittleEndian.PutUint64(size[:], uint64(len(t)))
-		h.Write(size[:])
-		h.Write([]byte(t))
+// A keyWriter collects short texts, which cost more one by one.
+type keyWriter struct {
+	hash hash.Hash
+	buf  []byte
+}
+
+const keyBuffer = 32 << 10
+
+func (k *keyWriter) say(text string) {
+	k.buf = append(binary.LittleEndian.AppendUint64(k.buf, uint64(len(text))), text...)
+	if len(k.buf) >= keyBuffer {
+		k.hash.Write(k.buf)
+		k.buf = k.buf[:0]
 	}
 }
 
-func sayAll(h hash.Hash, texts []string) {
-	say(h, fmt.Sprint(len(texts)))
-	say(h, texts...)
+func (k *keyWriter) sayAll(texts []string) {
+	k.say(strconv.Itoa(len(texts)))
+	for _, t := range texts {
+		k.say(t)
+	}
 }
 
 // encode writes what is costly to make again: the words of each capability.
