@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 staticcheck_version=v0.8.2
+helm_version=v3.22.0
 
 mkdir -p .cache/bin
 PATH="$PWD/.cache/bin:$PATH"
@@ -81,6 +82,9 @@ plan() {
 	case $layers in *" unit "*)
 		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
 	esac
+	case $layers in *" check "*)
+		[ -x ".cache/helm-$helm_version-$(go env GOVERSION)/helm" ] || missing+=("Helm $helm_version, a Go program, 60 MB, into .cache: the check of the chart") ;;
+	esac
 	case $layers in *" postgres "*) compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || want pg_ctl postgresql "the tests on a PostgreSQL server" ;; esac
 	case $layers in *" unit "* | *" postgres "*) want mariadb-install-db mariadb-server "the tests on a MariaDB server" ;; esac
 	case $layers in *" browser "*) want chromium chromium "the page in a real browser, and the pages that Ken opens" ;; esac
@@ -145,8 +149,21 @@ layer_check() {
 	else
 		tally skip "0 staticcheck" "staticcheck $staticcheck_version could not be installed: see above"
 	fi
+	layer_chart
 	layer_vuln
 	tally test "0 layers" -- -count=1 -vet=off -run "^($rules)" .
+}
+
+# The Helm chart, rendered by Helm itself. Building Helm takes four minutes of processor
+# time, once, so it is installed only where that was asked for.
+layer_chart() {
+	local dir
+	dir="$PWD/.cache/helm-$helm_version-$(go env GOVERSION)"
+	if [ -x "$dir/helm" ] || [ -n "$may_install" ] && GOBIN=$dir go install "helm.sh/helm/v3/cmd/helm@$helm_version"; then
+		KEN_HELM="$dir/helm" tally test "0 chart" -- -count=1 -vet=off -run '^TestHelm$' .
+	else
+		tally skip "0 chart" "Helm $helm_version is not here: make test INSTALL=1 installs it"
+	fi
 }
 
 # Known vulnerabilities are listed on the network. A machine without it cannot
@@ -220,7 +237,7 @@ layer_unit() {
 	# shellcheck disable=SC2086 # one word per package
 	tally test "1 numbers" -- -timeout $limit_unit -short -shuffle=on -vet=off -run "^($numbers)\$" $counting
 	# shellcheck disable=SC2086 # one word per package
-	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules|TestRelease\$|TestBrowser)" $packages
+	raced tally test "1 unit" -- $race -timeout $limit_unit -short -shuffle=on -vet=off -p $(($(nproc) + 1)) -skip "^(($numbers)\$|$rules|TestRelease\$|TestHelm\$|TestBrowser)" $packages
 }
 
 layer_script() {
