@@ -72,7 +72,14 @@ func AppendTokens(out []Token, text string) []Token {
 // lettersEnd finds where the letters from i on end.
 func lettersEnd(text string, i int) int {
 	for i < len(text) {
-		r, size := runeAt(text, i)
+		if b := text[i]; b < utf8.RuneSelf { // no mark is one
+			if !isLetter(rune(b)) {
+				break
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
 		if !isLetter(r) && !unicode.IsMark(r) {
 			break
 		}
