@@ -83,7 +83,7 @@ plan() {
 		bash .ci/web.sh have >/dev/null 2>&1 || missing+=("about 100 npm packages, into the cache of this user: the page's compiler") ;;
 	esac
 	case $layers in *" check "*)
-		[ -x ".cache/helm-$helm_version-$(go env GOVERSION)/helm" ] || missing+=("Helm $helm_version, a Go program, 60 MB, into .cache: the check of the chart") ;;
+		[ -x ".cache/helm-$helm_version-$(go env GOVERSION)/helm" ] || missing+=("Helm $helm_version, a Go program, 87 MB, into .cache: the check of the chart") ;;
 	esac
 	case $layers in *" postgres "*) compgen -G '/usr/lib/postgresql/*/bin/pg_ctl' >/dev/null || want pg_ctl postgresql "the tests on a PostgreSQL server" ;; esac
 	case $layers in *" unit "* | *" postgres "*) want mariadb-install-db mariadb-server "the tests on a MariaDB server" ;; esac

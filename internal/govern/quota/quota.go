@@ -131,6 +131,7 @@ func (q *Quota) giveUp() {
 	}
 	var b store.Batch
 	n := 0
+	q.mu.Lock()
 	for key, s := range q.shares {
 		if s.stored.N > 0 || s.known {
 			b.Remove(shareKey(key, q.id))
@@ -140,6 +141,7 @@ func (q *Quota) giveUp() {
 			break
 		}
 	}
+	q.mu.Unlock()
 	if n > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -510,6 +512,9 @@ func (q *Quota) failed(s *share, err error) {
 		return
 	}
 	s.again = now.Add(longest)
+	if s.calm(now); !s.known && s.want == 0 && s.using == 0 { // nothing needs it any more
+		delete(q.shares, s.key)
+	}
 	if s.failing.IsZero() {
 		s.failing = now
 	}

@@ -81,6 +81,16 @@ func TestRateAlone(t *testing.T) {
 	if _, err := r.Wait(t.Context(), time.Minute); !errors.Is(err, broken) {
 		t.Errorf("Wait = %v for more than that, want the error of the store", err)
 	}
+	left := func() int {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return len(q.shares)
+	}
+	for deadline := time.Now().Add(20 * time.Second); left() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a rate that is asked for no more is remembered while there is no store")
+		}
+	}
 
 	q, _ = process(t, storetest.Address(t), 0)
 	r = q.Rate("principal", "ada", 1, 100)
