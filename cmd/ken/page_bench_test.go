@@ -11,7 +11,8 @@ import (
 )
 
 // BenchmarkPage measures the page as a person sees it, in a real browser: the
-// numbers are those that the stories print.
+// numbers are those that the stories print. It needs Chromium, KEN_BENCH and
+// KEN_NPM, which .ci/bench.sh sets.
 func BenchmarkPage(b *testing.B) {
 	if os.Getenv("KEN_BENCH") == "" {
 		b.Skip("KEN_BENCH is not set")

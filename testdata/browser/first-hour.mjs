@@ -23,6 +23,7 @@ await story(async ({ page }) => {
   writeFileSync(file, good.replace("model: lab/scripted", ""));
   await page.goto(url + "/chat");
   await page.getByText(/Claude Code/).first().waitFor();
+  await page.getByRole("link", { name: "Choose a model" }).waitFor();
   const before = readFileSync(join(home, ".claude.json"), "utf8");
   const client = page.getByRole("group", { name: "Claude Code" });
   await client.getByRole("button", { name: "Show the plan for Claude Code" }).click();
@@ -56,6 +57,9 @@ await story(async ({ page }) => {
   await until("the API is in the catalog", async () => (await api("/why/tool:addItem")).status === 200);
   await visit(page, "/catalog/" + encodeURIComponent("tool:addItem"));
   await page.getByText(/ken secret set SHOP_TOKEN/).first().waitFor();
+  await accessible(page, "why a tool is unavailable");
+  await page.getByRole("link", { name: "store SHOP_TOKEN here" }).click();
+  check((await page.getByLabel("Name", { exact: true }).inputValue()) === "SHOP_TOKEN", "the name of the missing secret is not filled in");
 
   // A setting is a form: a number has bounds, what is wrong is told while typing.
   await visit(page, "/settings?topic=Budget");
