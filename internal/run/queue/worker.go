@@ -248,21 +248,24 @@ func (w *Worker) loop(ctx, calls context.Context, wake <-chan struct{}) error {
 			timer.Reset(max(time.Until(next), time.Millisecond))
 			due = timer.C
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-wake:
-		case <-w.ended:
-		case <-due:
-		case <-look.C:
-			w.recover(ctx)
-			now := time.Now()
-			if setBack(seen, now) {
-				w.realign(ctx)
+		for again := false; !again; {
+			again = true
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-wake:
+			case <-w.ended:
+			case <-due:
+			case <-look.C:
+				w.recover(ctx)
+				now := time.Now()
+				if setBack(seen, now) {
+					w.realign(ctx)
+				}
+				seen = now
+			case <-answers.C:
+				again = w.resume(ctx)
 			}
-			seen = now
-		case <-answers.C:
-			w.resume(ctx)
 		}
 	}
 }
@@ -341,19 +344,22 @@ func (w *Worker) realign(ctx context.Context) {
 	}
 }
 
-// resume queues jobs whose approval requests were answered.
-func (w *Worker) resume(ctx context.Context) {
+// resume queues jobs whose approval requests were answered. It reports whether there
+// were any.
+func (w *Worker) resume(ctx context.Context) (some bool) {
 	jobs, err := w.cfg.Queue.List(ctx, Filter{States: []State{Waiting}})
 	for _, j := range jobs {
 		waits, perr := w.cfg.Maker.Pending(ctx, j)
 		if perr == nil && !waits {
 			perr = w.cfg.Queue.Resume(ctx, j)
+			some = true
 		}
 		err = errors.Join(err, perr)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("answers to approval requests of jobs cannot be read", "error", err)
 	}
+	return some
 }
 
 func (w *Worker) start(calls context.Context, j Job) {
