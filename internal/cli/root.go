@@ -42,7 +42,7 @@ func newRoot(c *environment) *cobra.Command {
 	}
 	// The flag is no version of cobra's with a template: one template makes the
 	// linker keep every method of the program, which is megabytes.
-	version := root.Flags().BoolP("version", "v", false, "version for ken")
+	version := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *version {
 			c.out.Linef("ken %s", app.ThisBuild())
@@ -56,7 +56,45 @@ func newRoot(c *environment) *cobra.Command {
 	}
 	addCommands(root, c)
 	working.Show(root, c.working)
+	describe(root)
 	return root
+}
+
+// describe replaces the texts of the commands and flags that cobra adds.
+func describe(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Short, cmd.Long = "Print a script that completes commands and flags in a shell", ""
+		for _, shell := range cmd.Commands() {
+			shell.Short = "Print the script for " + shell.Name()
+		}
+	}
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, given []string) {
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().Lookup("help").Usage = "print this help"
+		show(cmd, given)
+	})
+}
+
+// newHelp returns the command that prints the help of another one.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Print the help of a command",
+		RunE: func(_ *cobra.Command, given []string) error {
+			cmd, rest, err := root.Find(given)
+			if err != nil {
+				return usageError{seeHelp(root, err.Error())}
+			}
+			if len(rest) > 0 && cmd.HasSubCommands() {
+				return usageError{seeHelp(cmd, fmt.Sprintf("unknown command %q%s", rest[0], meant(cmd, rest[0])))}
+			}
+			return cmd.Help()
+		},
+	}
 }
 
 // args makes checks of arguments usage errors. Cobra's own count arguments, and

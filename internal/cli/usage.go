@@ -36,6 +36,7 @@ func addCommands(root *cobra.Command, c *environment) {
 	add("set", "Set up:", newConfig(c), newSecret(c), newToken(c), newLogin(c), newRemove(c), newDisconnect(c), newMCP(c))
 	add("keep", "Back up:", newBackup(c)...)
 	add("other", "Other:", newEval(c), newMan(c), newVersion(c))
+	root.SetHelpCommand(newHelp(root))
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 }

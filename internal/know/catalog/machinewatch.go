@@ -53,13 +53,13 @@ func (c *Catalog) answersLocked(s *Snapshot) bool {
 	return true
 }
 
-// here returns the reasons that the machine gives, which come before those that
-// other capabilities give.
-func (r Reasons) here() Reasons {
-	for i, reason := range r {
+// here returns the reasons that lie in the machine. They come before those that lie in
+// other capabilities.
+func (rs Reasons) here() Reasons {
+	for i, reason := range rs {
 		if reason.Kind == NeedsUnknown || reason.Kind == NeedsUnavailable {
-			return r[:i]
+			return rs[:i]
 		}
 	}
-	return r
+	return rs
 }

@@ -61,7 +61,7 @@ func (r Reason) Cause() string {
 		cause, _, _ := strings.Cut(r.Text, ";")
 		return cause
 	case NoSender:
-		return "nothing here sends to it"
+		return "the channel has no command that sends"
 	case WrongPlatform:
 		return "works only on " + r.Name
 	case MissingProgram:
@@ -96,7 +96,7 @@ func (r Reason) fromElsewhere() bool {
 func (r Reason) fix() string {
 	switch r.Kind {
 	case NoSender:
-		return "a CAPABILITY.yaml of kind channel with run would"
+		return "add a CAPABILITY.yaml of kind channel that has one under run"
 	case MissingProgram:
 		return "install it"
 	case MissingSecret:

@@ -14,7 +14,7 @@ func TestReason(t *testing.T) {
 	}{
 		{Reason{Kind: Declared, Text: "its account is closed; ask support"}, "its account is closed; ask support", "its account is closed"},
 		{Reason{Kind: NoRunner, Text: "no runner x; install a plugin"}, "no runner x; install a plugin", "no runner x"},
-		{Reason{Kind: NoSender}, "nothing here sends to it; a CAPABILITY.yaml of kind channel with run would", "nothing here sends to it"},
+		{Reason{Kind: NoSender}, "the channel has no command that sends; add a CAPABILITY.yaml of kind channel that has one under run", "the channel has no command that sends"},
 		{Reason{Kind: WrongPlatform, Name: "linux, darwin"}, "works only on linux, darwin", ""},
 		{Reason{Kind: MissingProgram, Name: "gh"}, "the program gh is not on PATH; install it", "the program gh is not on PATH"},
 		{Reason{Kind: MissingSecret, Name: "KEY"}, "the secret KEY is not set; run ken secret set KEY, or put it into the environment", "the secret KEY is not set"},

@@ -218,7 +218,7 @@ func availability(l door.Listing) []Check {
 		return cmp.Or(cmp.Compare(missing[b], missing[a]), cmp.Compare(a, b))
 	})
 	for _, reason := range what[:min(len(what), mostMissing)] {
-		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: fmt.Sprintf("%d: %s", missing[reason], reason)})
+		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: count(missing[reason], "capability") + ": " + reason})
 	}
 	if more := len(what) - mostMissing; more > 0 {
 		out = append(out, Check{Name: "missing", Grade: Good, Note: true, Message: count(more, "further reason"), Fix: "ken catalog why ID says what one lacks"})

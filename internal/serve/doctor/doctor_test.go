@@ -88,7 +88,7 @@ func TestExamine(t *testing.T) {
 		{"quarantined", func(f *Facts) { f.Listing.Capabilities = []*door.Entry{entry("quarantined")} }, "quarantine", Warn, "tool:x"},
 		{"missing", func(f *Facts) {
 			f.Listing.Capabilities = []*door.Entry{entry("active", "no gh"), entry("active", "no gh", "no key"), entry("active", "a"), entry("active", "b")}
-		}, "missing", Good, "2: no gh"},
+		}, "missing", Good, "2 capabilities: no gh"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
