@@ -36,8 +36,12 @@ type environment struct {
 // open builds the program and loads the catalog. It waits for the MCP servers that
 // targets belong to.
 func (c *environment) open(ctx context.Context, targets ...string) (*app.App, error) {
+	var handler slog.Handler = slog.NewTextHandler(c.err, nil)
+	if output.Screen(c.err) != nil {
+		handler = output.Notes(c.err)
+	}
 	return app.Open(ctx, app.Config{
-		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(slog.NewTextHandler(c.err, nil)), Observe: c.progress.Observe,
+		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(handler), Observe: c.progress.Observe,
 		Servers: !c.serving, Briefly: true, Targets: targets, OneCall: c.oneCall,
 	})
 }
