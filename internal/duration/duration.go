@@ -5,6 +5,7 @@ package duration
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -14,6 +15,8 @@ const day = 24 * time.Hour
 // Text returns a duration with at most two units, rounded down.
 func Text(d time.Duration) string {
 	switch {
+	case d == math.MinInt64: // it has no opposite
+		return Text(d + 1)
 	case d < 0:
 		return "-" + Text(-d)
 	case d == 0:

@@ -31,6 +31,7 @@ func TestText(t *testing.T) {
 		{720 * time.Hour, "30 days"},
 		{100 * time.Hour, "4 days 4 h"},
 		{-5 * time.Minute, "-5 min"},
+		{math.MinInt64, "-106751 days 23 h"},
 	} {
 		if got := Text(test.d); got != test.want {
 			t.Errorf("Text(%d) = %q, want %q", test.d, got, test.want)

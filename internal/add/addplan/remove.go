@@ -2,6 +2,7 @@ package addplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,13 +76,15 @@ func (a App) removeServer(ctx context.Context, added addmcp.Added) (Removed, err
 	}
 	notes := map[string]string{"file": a.Servers.File}
 	var err error
-	if r.LoggedOut, r.LoginUsed, err = a.Servers.Logout(added.Name); err != nil {
-		return r, fmt.Errorf("remove MCP server %s: removed, but its login could not be: %w", added.Name, err)
-	}
-	if r.LoggedOut {
+	r.LoggedOut, r.LoginUsed, err = a.Servers.Logout(added.Name)
+	switch {
+	case err != nil:
+		notes["login"] = "not removed"
+		err = fmt.Errorf("remove MCP server %s: removed, but its login could not be: %w", added.Name, err)
+	case r.LoggedOut:
 		notes["login"] = "removed"
 	}
-	return r, a.recordRemoved(ctx, "mcp", "MCP server", added.Name, notes)
+	return r, errors.Join(err, a.recordRemoved(ctx, "mcp", "MCP server", added.Name, notes))
 }
 
 // secretsOfServer returns the secrets that are set and that a server refers to:

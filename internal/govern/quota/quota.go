@@ -84,7 +84,8 @@ type share struct {
 	first  bool // no process had a share of this limit for long, when this one began
 	short  bool // another process has less than it needs
 
-	fleeting bool // want ends by itself: see [Rate]
+	fleeting bool  // want ends by itself: see [Rate]
+	rate     *Rate // that uses it, if any
 
 	dirty   bool
 	again   time.Time // not before, if want is not met
@@ -201,16 +202,22 @@ func (q *Quota) use(key string, limit, using, want int, changed func(error)) int
 	return min(may, limit)
 }
 
-// now returns what may be used.
+// now returns what may be used. The clock of the wall counts too, since the other one
+// stands still while a machine sleeps.
 func (s *share) now(now time.Time) int {
-	if now.Before(s.until) {
+	if now.Before(s.until) && now.Round(0).Before(s.until.Round(0)) {
 		return s.may
 	}
 	return 0
 }
 
-// hurry makes the share due now.
-func (s *share) hurry() { s.dirty, s.again = true, time.Time{} }
+// hurry makes the share due now, or as soon as a store that fails is asked again.
+func (s *share) hurry() {
+	s.dirty = true
+	if s.failing.IsZero() {
+		s.again = time.Time{}
+	}
+}
 
 // calm ends a need for a rate that was not repeated.
 func (s *share) calm(now time.Time) {
@@ -348,6 +355,7 @@ type plan struct {
 	may   int
 	first bool
 	gone  bool
+	told  time.Time // zero: others are not told that it needs more
 }
 
 // plan decides what a share becomes, given all shares. It returns nil if nothing is to
@@ -356,7 +364,7 @@ func (q *Quota) plan(s *share, items map[string]store.Item) *plan {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s.dirty, s.failing = false, time.Time{}
+	s.dirty = false
 	s.calm(now)
 	s.wait = min(max(2*s.wait, retry), longest)
 	s.again = now.Add(s.wait)
@@ -373,8 +381,12 @@ func (q *Quota) plan(s *share, items map[string]store.Item) *plan {
 	if !have { // it expired, or was never there
 		s.may, s.stored = 0, row{}
 	}
+	crowded := len(all) >= mostHeld // some were not read
 	all[q.id] = row{N: mine.N, Want: s.want, Got: mine.Got}
 	n, short := next(q.id, all, s.limit)
+	if crowded {
+		n = min(n, mine.N)
+	}
 	s.short = short
 	gone := s.want == 0 && s.using == 0 && now.Sub(s.seen) > idle
 	if gone {
@@ -390,8 +402,12 @@ func (q *Quota) plan(s *share, items map[string]store.Item) *plan {
 	case gone && !have:
 		delete(q.shares, s.key)
 		return nil
+	case crowded && !have:
+		s.failing = time.Time{}
+		return nil
 	case gone, !have, next.N != mine.N, unmet != (mine.Want > mine.N), !now.Before(s.renew), unmet && now.Sub(s.told) >= tell:
 	default:
+		s.failing = time.Time{}
 		return nil
 	}
 	p := &plan{next: next, may: n, first: head == 0, gone: gone}
@@ -404,7 +420,7 @@ func (q *Quota) plan(s *share, items map[string]store.Item) *plan {
 	value, _ := json.Marshal(next) // numbers
 	p.batch.PutFor(shareKey(s.key, q.id), value, q.cfg.Lease)
 	if unmet && now.Sub(s.told) >= tell/2 {
-		s.told = now
+		p.told = now
 		p.batch.PutFor(wantKey(s.key, q.id), []byte{}, 2*tell)
 	}
 	return p
@@ -473,6 +489,10 @@ func divide(all map[string]row, limit int) map[string]int {
 // wrote takes in a share that is in the store now.
 func (q *Quota) wrote(s *share, p *plan, began time.Time) {
 	q.mu.Lock()
+	s.failing = time.Time{}
+	if !p.told.IsZero() {
+		s.told = p.told
+	}
 	if p.gone {
 		s.known, s.stored, s.may = false, row{}, 0
 		if s.want == 0 && s.using == 0 {
@@ -507,7 +527,7 @@ func (q *Quota) failed(s *share, err error) {
 	q.mu.Lock()
 	s.dirty = true
 	if errors.Is(err, store.ErrConflict) { // another process wrote its share
-		s.again = now.Add(time.Duration(mathrand.Int64N(int64(retry / 2))))
+		s.again, s.failing = now.Add(time.Duration(mathrand.Int64N(int64(retry/2)))), time.Time{}
 		q.mu.Unlock()
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -246,6 +247,48 @@ func TestAway(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("calls are let in long after the lease has ended")
 		}
+	}
+}
+
+// TestReadOnly: a store that can be read but not written fails too.
+func TestReadOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{})
+		readOnly := errors.New("read-only")
+		var told error
+		s := &share{key: "k", limit: 1, want: 1, seen: time.Now(), changed: func(err error) { told = err }}
+		q.shares["k"] = s
+		for range 10 {
+			if p := q.plan(s, nil); p == nil {
+				t.Fatal("nothing is to be written")
+			}
+			q.failed(s, readOnly)
+			s.hurry()
+			if !s.again.After(time.Now()) {
+				t.Error("a store that fails is asked again at once")
+			}
+			time.Sleep(longest)
+		}
+		if !errors.Is(told, readOnly) {
+			t.Errorf("those who wait were told %v", told)
+		}
+	})
+}
+
+// TestCrowded: a process that cannot read all shares takes none.
+func TestCrowded(t *testing.T) {
+	q := New(Config{})
+	s := &share{key: "k", limit: 200, want: 1, seen: time.Now()}
+	items := map[string]store.Item{}
+	for i := range mostHeld {
+		items[shareKey("k", fmt.Sprint(i))] = store.Item{Value: []byte(`{"n":1}`)}
+	}
+	if p := q.plan(s, items); p != nil {
+		t.Errorf("it takes %d", p.next.N)
+	}
+	delete(items, shareKey("k", "0"))
+	if p := q.plan(s, items); p == nil || p.next.N < 1 {
+		t.Errorf("it takes nothing, though all shares were read: %+v", p)
 	}
 }
 

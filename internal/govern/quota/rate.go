@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
@@ -36,19 +37,40 @@ type Rate struct {
 	set     int           // the share that leased has
 	often   float64       // how often it was asked for in the last second, about
 	asked   time.Time
-	waiting int           // how many wait for their turn
-	changed chan struct{} // closed when the share changed, or cannot be had
-	err     error
+	waiting int // how many wait for their turn
+	turns   int // rises when the turns that were taken no longer count
+	news    *news
 }
 
-// Rate returns the rate of one of a kind of things, such as a principal or a host. Keep it
-// as long as it is used.
+// news is what those who wait for a share wait for.
+type news struct {
+	done chan struct{} // closed when there is a share, or none can be had
+	err  error         // why; set before
+}
+
+// A turn is one of what a process may do.
+type turn struct {
+	*rate.Reservation
+	of int // see Rate.turns
+}
+
+// Rate returns the rate of one of a kind of things, such as a principal or a host. It is
+// the same one as long as it is used.
 func (q *Quota) Rate(kind, of string, perSecond float64, burst int) *Rate {
+	key := name(kind, of)
+	burst = max(1, burst)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s := q.shares[key]; s != nil && s.rate != nil && s.rate.perSecond == perSecond && s.rate.burst == burst {
+		return s.rate
+	}
 	return &Rate{
-		quota: q, key: name(kind, of), perSecond: perSecond, burst: max(1, burst), changed: make(chan struct{}),
+		quota: q, key: key, perSecond: perSecond, burst: burst, news: &news{done: make(chan struct{})},
 		free: rate.NewLimiter(rate.Limit(perSecond/alone), max(1, burst/alone)),
 	}
 }
+
+var errNoAnswer = errors.New("it did not answer in time")
 
 // Wait returns when it is the caller's turn. If that would take longer than most, it counts
 // nothing and returns how long it would take. The error is that of ctx, or why this process
@@ -56,71 +78,93 @@ func (q *Quota) Rate(kind, of string, perSecond float64, burst int) *Rate {
 func (r *Rate) Wait(ctx context.Context, most time.Duration) (time.Duration, error) {
 	until := time.Now().Add(most)
 	for {
-		turn, changed, err := r.reserve(time.Now())
+		one, share := r.reserve(time.Now())
 		var wait time.Duration
-		switch {
-		case err != nil:
-			return 0, err
-		case turn != nil:
-			if wait = turn.Delay(); wait <= 0 {
+		var told <-chan struct{}
+		if one != nil {
+			if wait = one.Delay(); wait <= 0 {
 				return 0, nil
 			}
 			if wait > time.Until(until) {
-				turn.Cancel()
+				one.Cancel()
 				return wait, nil
 			}
-			changed = nil
-		default: // there is no share yet
+		} else { // there is no share yet
 			if wait = time.Until(until); wait <= 0 {
-				return time.Second, nil
+				if !r.quota.known(r.key) {
+					return 0, errNoAnswer
+				}
+				return time.Second, nil // others use all of it
 			}
+			told = share.done
 		}
 		r.queue(1)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-changed:
+		case <-told:
 		case <-ctx.Done():
 		}
 		timer.Stop()
+		counts := one != nil && r.counts(one)
 		r.queue(-1)
 		switch {
 		case ctx.Err() != nil:
-			if turn != nil {
-				turn.Cancel()
+			if one != nil {
+				one.Cancel()
 			}
 			return 0, ctx.Err()
-		case turn != nil:
+		case counts:
 			return 0, nil
+		case one == nil && isClosed(told) && share.err != nil:
+			return 0, share.err
 		}
 	}
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// counts reports whether a turn is still one: it is not, once this process has a smaller
+// share than when the turn was taken, or none.
+func (r *Rate) counts(one *turn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	limit, _ := r.want()
+	if may := min(r.quota.may(r.key), limit); may < r.set {
+		r.apply(time.Now(), may, limit, false)
+	}
+	return one.of == r.turns
+}
+
 // reserve takes one of what this process may do, or returns what tells that it may do more.
-func (r *Rate) reserve(now time.Time) (*rate.Reservation, <-chan struct{}, error) {
+func (r *Rate) reserve(now time.Time) (*turn, *news) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.often = r.often*math.Exp(-now.Sub(r.asked).Seconds()) + 1
 	r.asked = now
 	if r.leased == nil || r.set == 0 {
-		if one := r.free.ReserveN(now, 1); one.DelayFrom(now) <= 0 {
-			return one, nil, nil
-		} else {
-			one.CancelAt(now)
+		one := r.free.ReserveN(now, 1)
+		if one.DelayFrom(now) <= 0 {
+			return &turn{one, r.turns}, nil
 		}
+		one.CancelAt(now)
 	}
 	limit, want := r.want()
-	may, first := r.quota.useRate(r.key, limit, max(want, 1), r.waiting, r.told)
+	may, first := r.quota.useRate(r, limit, max(want, 1))
 	if may != r.set || r.leased == nil && may > 0 {
 		r.apply(now, may, limit, first)
 	}
 	if may > 0 {
-		r.err = nil
-		return r.leased.ReserveN(now, 1), nil, nil
+		return &turn{r.leased.ReserveN(now, 1), r.turns}, nil
 	}
-	err := r.err
-	r.err = nil
-	return nil, r.changed, err
+	return nil, r.news
 }
 
 // want returns the whole rate, and how much of it this process needs: all of it if
@@ -141,17 +185,22 @@ func (r *Rate) queue(n int) {
 	r.waiting += n
 	if (before == 0) != (r.waiting == 0) {
 		limit, want := r.want()
-		r.quota.useRate(r.key, limit, want, r.waiting, r.told)
+		r.quota.useRate(r, limit, want)
 	}
 }
 
 // apply takes in another share. What was saved up goes with the part that is given away; a
-// part that comes from others begins with nothing saved.
+// part that comes from others begins with nothing saved. If those who wait have turns of a
+// larger share, they take other ones.
 func (r *Rate) apply(now time.Time, may, limit int, first bool) {
 	part := rate.Limit(float64(may) / unit)
 	burst := 0
 	if may > 0 {
 		burst = max(1, r.burst*may/limit)
+	}
+	if may < r.set && r.waiting > 0 {
+		r.leased, first = nil, false
+		r.turns++
 	}
 	switch {
 	case r.leased == nil && first:
@@ -170,19 +219,37 @@ func (r *Rate) apply(now time.Time, may, limit int, first bool) {
 func (r *Rate) told(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.news.err = err
+	close(r.news.done)
+	r.news = &news{done: make(chan struct{})}
 }
 
 // useRate is use for a rate: nothing says when its use ends. It reports also whether no
-// process had a share of it for long when this one began.
-func (q *Quota) useRate(key string, limit, want, waiting int, changed func(error)) (may int, first bool) {
-	may = q.use(key, limit, 0, want, changed)
+// process had a share of it for long when this one began. The lock of r is held.
+func (q *Quota) useRate(r *Rate, limit, want int) (may int, first bool) {
+	may = q.use(r.key, limit, 0, want, r.told)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s := q.shares[r.key]; s != nil {
+		s.fleeting, s.rate, first = r.waiting == 0, r, s.first
+	}
+	return may, first
+}
+
+// may returns what may be used of a limit now.
+func (q *Quota) may(key string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s := q.shares[key]; s != nil {
-		s.fleeting, first = waiting == 0, s.first
+		return s.now(time.Now())
 	}
-	return may, first
+	return 0
+}
+
+// known reports whether the store has a share of this process.
+func (q *Quota) known(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.shares[key]
+	return s != nil && s.known
 }

@@ -100,3 +100,84 @@ func TestRateAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestRateNewcomer: a process whose requests wait for turns of seconds gives them up when
+// another process gets a part.
+func TestRateNewcomer(t *testing.T) {
+	address := storetest.Address(t)
+	const perSecond, burst = 100, 1
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var all sync.WaitGroup
+	var admitted [2]atomic.Int64
+	begin := func(i, waiters int) {
+		q, _ := process(t, address, 0)
+		r := q.Rate("principal", "ada", perSecond, burst)
+		for range waiters {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if wait, err := r.Wait(ctx, time.Minute); err != nil || wait > 0 {
+						return
+					}
+					admitted[i].Add(1)
+				}
+			})
+		}
+	}
+	began := time.Now()
+	begin(0, 300) // three seconds of turns
+	for admitted[0].Load() < perSecond/2 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	begin(1, 300)
+	for admitted[1].Load() < perSecond && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	n, took := float64(admitted[0].Load()+admitted[1].Load()), time.Since(began).Seconds()
+	stop()
+	all.Wait()
+	most := (burst+perSecond*took)*(1+1.0/alone) + 3*2
+	t.Logf("%.0f in %.2f s; at most %.0f are allowed: %d, %d", n, took, most, admitted[0].Load(), admitted[1].Load())
+	if n > most {
+		t.Errorf("%.0f were let in within %.2f s, want at most %.0f", n, took, most)
+	}
+}
+
+// TestRateAway: every request that waits is told that there is no store, and one that comes
+// when there is one again is not.
+func TestRateAway(t *testing.T) {
+	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	broken := errors.New("no store")
+	var there atomic.Bool
+	q := New(Config{Store: func() (*store.Store, error) {
+		if there.Load() {
+			return db, nil
+		}
+		return nil, broken
+	}})
+	defer q.Close()
+	r := q.Rate("principal", "ada", 50, 100)
+	if wait, err := r.Wait(t.Context(), time.Minute); wait != 0 || err != nil { // 100/100
+		t.Fatalf("Wait = %v, %v for the first request", wait, err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := r.Wait(t.Context(), time.Minute); !errors.Is(err, broken) {
+				t.Errorf("Wait = %v, want the error of the store", err)
+			}
+		})
+	}
+	all.Wait()
+	there.Store(true)
+	if wait, err := r.Wait(t.Context(), time.Minute); wait != 0 || err != nil {
+		t.Errorf("Wait = %v, %v when the store is there again", wait, err)
+	}
+	if q.Rate("principal", "ada", 50, 100) != r {
+		t.Error("there are two rates of one principal")
+	}
+}

@@ -80,7 +80,7 @@ type Places interface {
 func (g *limiter) room(l *extensionLoad) bool {
 	most := g.limits.PerExtension
 	if g.places != nil {
-		most = g.places.Use(l.name, most, l.running, l.running+max(l.waiting, 1))
+		most = g.places.Use(l.name, most, l.running, l.running+min(max(l.waiting, 1), g.spare()))
 	}
 	return l.running < most
 }
@@ -88,9 +88,12 @@ func (g *limiter) room(l *extensionLoad) bool {
 // tell says how many calls of an extension run and wait.
 func (g *limiter) tell(l *extensionLoad) {
 	if g.places != nil {
-		g.places.Use(l.name, g.limits.PerExtension, l.running, l.running+l.waiting)
+		g.places.Use(l.name, g.limits.PerExtension, l.running, l.running+min(l.waiting, g.spare()))
 	}
 }
+
+// spare returns how many more calls this process can run.
+func (g *limiter) spare() int { return max(0, g.limits.Concurrent-g.running) }
 
 // placesChanged admits calls of an extension that have a place now. With an error it
 // rejects them.

@@ -319,6 +319,7 @@ func (s *server) remove(r *wire.Request) (any, error) {
 	ctx := context.WithoutCancel(r.Context())
 	gone, err := app.Remove(ctx, r.PathValue("name"))
 	if err != nil {
+		_ = s.cfg.Changed(ctx) // a part of it may be removed; the error says so
 		return nil, err
 	}
 	return Removed{Name: gone.Name, Kind: gone.Kind, Work: gone.Work, Secrets: append([]string{}, gone.Secrets...), LoggedOut: gone.LoggedOut, LoginUsed: gone.LoginUsed, Shared: gone.Shared}, s.cfg.Changed(ctx)

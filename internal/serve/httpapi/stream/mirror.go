@@ -16,7 +16,7 @@ type mirror struct {
 	wanted   bool                // the replicas were asked for the events of the session
 	since    time.Time           // they were
 	told     map[string]bool     // these were asked
-	waiting  map[string]int64    // and these have not answered yet: the event after which they were asked
+	waiting  map[string]inquiry  // and these have not answered yet
 	have     map[string]int64    // the newest N of each that is here
 	segments []segment           // where their events are in the ring
 	owner    string              // the replica on which a turn runs; empty: on none
@@ -27,6 +27,13 @@ type mirror struct {
 
 	// What goes out: how far each replica has the events of this one.
 	outlets map[string]*outlet
+}
+
+// An inquiry is what a replica was asked for and has not answered.
+type inquiry struct {
+	have  int64 // events after this one
+	at    time.Time
+	pause time.Duration // until it is asked again
 }
 
 // An outlet is how far a replica has the events of this hub.
@@ -231,6 +238,9 @@ func (h *Hub) update(l *log, o *outlet) *update {
 func (h *Hub) apply(l *log, from string, u *update) bool {
 	m := &l.mirror
 	have, known := m.have[from]
+	if asked, waits := m.waiting[from]; waits && !known && !u.Fresh && !u.Lost && u.After > asked.have {
+		return false // its answer was lost
+	}
 	fresh := !known || u.Lost // what comes does not go on after what is here
 	switch {
 	case fresh || u.After <= have:

@@ -43,10 +43,11 @@ const (
 	answerWithin = 3 * time.Second
 	doneWithin   = 10 * time.Second
 
-	lookEvery = time.Second
-	askAgain  = 5 * time.Second  // whether something of a turn that runs was missed
-	idleAfter = 10 * time.Second // without a follower, events are no longer wanted
-	sendTime  = 5 * time.Second
+	lookEvery    = time.Second
+	longestPause = 8 * time.Second  // before a question that was not answered is repeated
+	askAgain     = 5 * time.Second  // whether something of a turn that runs was missed
+	idleAfter    = 10 * time.Second // without a follower, events are no longer wanted
+	sendTime     = 5 * time.Second
 )
 
 // A relay passes events between this hub and those of other replicas, through messages
@@ -78,6 +79,7 @@ type message struct {
 	Topic  *[3]string       `json:"topic,omitempty"`
 	Have   int64            `json:"have,omitempty"`   // of follow: the newest event that is there; -1: none
 	Client bool             `json:"client,omitempty"` // of follow: a client has it, and not the replica
+	Again  bool             `json:"again,omitempty"`  // of follow: it was asked before, and the answer did not come
 	Update *update          `json:"update,omitempty"`
 	Call   string           `json:"call,omitempty"` // of abort, answer and reply: which one
 	Do     *action          `json:"do,omitempty"`
@@ -295,7 +297,7 @@ func (r *relay) follow(from string, m *message) {
 		l.mirror.outlets = map[string]*outlet{}
 	}
 	o := &outlet{sent: m.Have, from: m.Have, answer: true}
-	if old := l.mirror.outlets[from]; old != nil && old.from >= 0 {
+	if old := l.mirror.outlets[from]; old != nil && old.from >= 0 && (m.Again || m.Have >= 0) {
 		o.from = old.from
 		if m.Have < 0 { // the first answer is lost, or on its way
 			o.sent, o.again = old.from, true
@@ -329,7 +331,7 @@ func (r *relay) updated(from string, m *message) {
 			if !r.h.apply(l, from, m.Update) {
 				if _, asked := l.mirror.again[from]; !asked {
 					l.mirror.again[from] = struct{}{}
-					r.queue(from, message{Kind: "follow", Topic: m.Topic, Have: l.mirror.have[from]})
+					r.askMissed(l, from)
 				}
 			}
 			return
@@ -440,7 +442,7 @@ func (r *relay) wantLocked(l *log, after string) {
 	}
 	m.forget()
 	m.wanted, m.since = true, time.Now()
-	m.told, m.waiting, m.have, m.again = map[string]bool{}, map[string]int64{}, map[string]int64{}, map[string]struct{}{}
+	m.told, m.waiting, m.have, m.again = map[string]bool{}, map[string]inquiry{}, map[string]int64{}, map[string]struct{}{}
 	epoch, n, ok := parseID(after)
 	for _, peer := range r.cfg.Peers() {
 		if ok && epoch == peer {
@@ -454,8 +456,15 @@ func (r *relay) wantLocked(l *log, after string) {
 // askLocked asks a replica for the events of a session: those after have, which is of a
 // client, or of the turn that runs.
 func (r *relay) askLocked(l *log, peer string, have int64) {
-	l.mirror.told[peer], l.mirror.waiting[peer] = true, have
+	l.mirror.told[peer], l.mirror.waiting[peer] = true, inquiry{have, time.Now(), lookEvery}
 	r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: have, Client: have >= 0})
+}
+
+// askAgainLocked repeats a question that was not answered: the replica did not listen, or
+// its answer was lost. The log's lock is held.
+func (r *relay) askAgainLocked(l *log, peer string, q inquiry) {
+	l.mirror.waiting[peer] = inquiry{q.have, time.Now(), min(2*q.pause, longestPause)}
+	r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: q.have, Client: q.have >= 0, Again: true})
 }
 
 // all returns the logs there are.
@@ -481,12 +490,21 @@ func (r *relay) resync() {
 // askForMore asks for what may have been missed. The log's lock is held.
 func (r *relay) askForMore(l *log) {
 	for peer := range l.mirror.told {
-		have, known := l.mirror.have[peer]
-		if !known {
-			have = -1
-		}
-		r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: have})
+		r.askMissed(l, peer)
 	}
+}
+
+// askMissed asks a replica for what may have been missed. The log's lock is held.
+func (r *relay) askMissed(l *log, peer string) {
+	if have, known := l.mirror.have[peer]; known {
+		r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: have})
+		return
+	}
+	have := int64(-1)
+	if q, waits := l.mirror.waiting[peer]; waits {
+		have = q.have
+	}
+	r.queue(peer, message{Kind: "follow", Topic: l.key.topic(), Have: have, Client: have >= 0, Again: true})
 }
 
 // watch notices replicas that come and go, sessions that are no longer followed, and
@@ -552,8 +570,10 @@ func (r *relay) look(l *log, peers map[string]bool, users int) (unused bool) {
 			l.tell()
 		}
 	}
-	for peer, have := range m.waiting { // it was not listening, or its answer was lost
-		r.askLocked(l, peer, have)
+	for peer, q := range m.waiting {
+		if time.Since(q.at) >= q.pause {
+			r.askAgainLocked(l, peer, q)
+		}
 	}
 	for peer := range peers {
 		if !m.told[peer] {
