@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/address"
@@ -65,7 +66,7 @@ type Host struct {
 	Tokens  bool   `json:"tokens,omitempty"`  // it only gives tokens
 }
 
-var apiName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var apiName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`) })
 
 // ReadAPI reads a document and finds out what it would add. The caller closes the
 // API.
@@ -123,7 +124,7 @@ func ReadAPI(ctx context.Context, places Places, q Request) (*API, error) {
 	if a.Name = firstText(a.Name, q.Name); a.Name == "" {
 		a.Name = usualName(a.Operations[0].Category, shown)
 	}
-	if !apiName.MatchString(a.Name) {
+	if !apiName().MatchString(a.Name) {
 		return refuse(capability.Invalid, fmt.Errorf("%q cannot name an API", a.Name), "choose a name with --name: small letters, digits and dashes")
 	}
 	a.reach()

@@ -51,7 +51,7 @@ func (a *API) readGraph(ctx context.Context, q Request) (data []byte, err error)
 	if a.Name = q.Name; a.Name == "" {
 		a.Name = graphName(address, a.From)
 	}
-	if !apiName.MatchString(a.Name) {
+	if !apiName().MatchString(a.Name) {
 		return nil, refuse(fmt.Errorf("%q cannot name an API", a.Name), "choose a name with --name: small letters, digits and dashes")
 	}
 	ways, err := openapi.Auth(a.Name, a.auth)

@@ -17,7 +17,7 @@ import (
 // FindAPI returns the folder of an API that was added, and whether there is one
 // of this name.
 func FindAPI(places Places, name string) (folder string, ok bool) {
-	if !apiName.MatchString(name) {
+	if !apiName().MatchString(name) {
 		return "", false
 	}
 	folder = filepath.Join(places.Capabilities, name)

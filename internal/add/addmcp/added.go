@@ -47,7 +47,7 @@ func (s *Server) Keep() error {
 
 // Find returns a server that was added.
 func Find(cfg Config, name string) (Added, bool) {
-	if !serverName.MatchString(name) {
+	if !serverName().MatchString(name) {
 		return Added{}, false
 	}
 	data, err := os.ReadFile(cfg.marker(name))

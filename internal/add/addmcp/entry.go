@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ken/capability"
 	"ken/internal/run/executor"
@@ -128,13 +129,17 @@ func LooksLikeEntry(data []byte) bool {
 }
 
 // entryName matches the name of a server in a registry, perhaps with a version.
-var entryName = regexp.MustCompile(`^([A-Za-z0-9.-]+/[A-Za-z0-9._-]+)(?:@([A-Za-z0-9.+-]+))?$`)
+var entryName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9.-]+/[A-Za-z0-9._-]+)(?:@([A-Za-z0-9.+-]+))?$`)
+})
 
 // npmName matches the name of an npm package, and nothing else that npm installs:
 // no address, folder or alias.
-var npmName = regexp.MustCompile(`^(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
+var npmName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$`)
+})
 
-var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?$`)
+var exactVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?$`) })
 
 // usable returns the package or the address that Ken can use, the package first.
 func (e *entry) usable() (*pack, *endpoint, error) {
@@ -176,9 +181,9 @@ func differs(format string, args ...any) error {
 // check refuses a package whose command would not be that package.
 func (p *pack) check() error {
 	switch {
-	case !npmName.MatchString(p.Identifier):
+	case !npmName().MatchString(p.Identifier):
 		return differs("%q is not the name of an npm package", p.Identifier)
-	case !exactVersion.MatchString(p.Version):
+	case !exactVersion().MatchString(p.Version):
 		return differs("%q is not one exact version of %s", p.Version, p.Identifier)
 	case p.RuntimeHint != "" && p.RuntimeHint != "npx" && p.RuntimeHint != "node":
 		return differs("it names the npm package %s, and %q as the program that starts it", p.Identifier, p.RuntimeHint)
@@ -239,7 +244,7 @@ func (in *input) resolve(where string, secret func(part string) string) (value, 
 	return value{absent: true}, nil
 }
 
-var placeholder = regexp.MustCompile(`\{[A-Za-z0-9_-]+\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{[A-Za-z0-9_-]+\}`) })
 
 // fill replaces the variables of a text, as {name}.
 func fill(where, text string, variables map[string]input, secret func(part string) string) (value, error) {
@@ -259,7 +264,7 @@ func fill(where, text string, variables map[string]input, secret func(part strin
 		out.secrets = append(out.secrets, got.secrets...)
 		text = strings.ReplaceAll(text, "{"+name+"}", got.text)
 	}
-	if left := placeholder.FindString(text); left != "" && out.missing == "" {
+	if left := placeholder().FindString(text); left != "" && out.missing == "" {
 		out.missing = where + ": " + left
 	}
 	out.text = text

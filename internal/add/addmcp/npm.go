@@ -62,7 +62,7 @@ func (s *Server) npm(ctx context.Context, q Request, e *entry, pkg, version stri
 	if err != nil {
 		return err
 	}
-	if m.Name != pkg || version != "" && exactVersion.MatchString(version) && m.Version != version {
+	if m.Name != pkg || version != "" && exactVersion().MatchString(version) && m.Version != version {
 		return differs("npm installed %s@%s for %s@%s", m.Name, m.Version, pkg, version)
 	}
 	s.Package, s.Description = m.Name+"@"+m.Version, cmp.Or(s.Description, m.Description)

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"ken/capability"
@@ -99,10 +100,10 @@ type Definition struct {
 
 // Names reports whether an argument of ken add names a server by its form.
 func Names(given string) bool {
-	return strings.HasPrefix(given, "npm:") || strings.HasPrefix(given, "https://") || strings.HasPrefix(given, "http://") || entryName.MatchString(given)
+	return strings.HasPrefix(given, "npm:") || strings.HasPrefix(given, "https://") || strings.HasPrefix(given, "http://") || entryName().MatchString(given)
 }
 
-var serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`) })
 
 // Read finds out what a server is. It installs an npm package and starts nothing.
 // The caller closes it.
@@ -129,7 +130,7 @@ func Read(ctx context.Context, cfg Config, q Request) (_ *Server, err error) {
 		if at > 0 {
 			pkg, version = pkg[:at], pkg[at+1:]
 		}
-		if !npmName.MatchString(pkg) || strings.HasPrefix(version, "-") || strings.ContainsAny(version, ":/ ") {
+		if !npmName().MatchString(pkg) || strings.HasPrefix(version, "-") || strings.ContainsAny(version, ":/ ") {
 			return nil, &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("%q is not the name of an npm package", strings.TrimPrefix(q.From, "npm:")), Fix: "write npm:PACKAGE or npm:PACKAGE@VERSION"}
 		}
 		return s, s.npm(ctx, q, nil, pkg, version)
@@ -171,7 +172,7 @@ func IsRemote(given string) bool {
 
 // find returns an entry: from a document, or by its name in the registry.
 func (s *Server) find(ctx context.Context, from string) (*entry, error) {
-	m := entryName.FindStringSubmatch(from)
+	m := entryName().FindStringSubmatch(from)
 	place, wanted, version := from, "", ""
 	if _, err := os.Stat(from); m != nil && err != nil {
 		wanted, version = m[1], m[2]
@@ -328,7 +329,7 @@ func (s *Server) name(q Request, usual string) error {
 			return '-'
 		}, strings.ToLower(usual)), "-")
 	}
-	if !serverName.MatchString(s.Name) {
+	if !serverName().MatchString(s.Name) {
 		return &capability.Error{Kind: capability.Invalid, Err: fmt.Errorf("%q cannot name a server", s.Name), Fix: "choose a name with --name: small letters, digits and dashes"}
 	}
 	return q.Taken(s.Name)

@@ -3,6 +3,7 @@ package checkup
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"ken/capability"
@@ -49,12 +50,14 @@ func sentence(text string) (first, rest string) {
 }
 
 // tells are the words before what a description says.
-var tells = regexp.MustCompile(`(?i)^(?:(?:this|the)\s+(?:tool|function|skill|command|endpoint|operation|extension|server)\s+(?:is\s+used\s+to\s+|can\s+be\s+used\s+to\s+|allows\s+(?:you|users)\s+to\s+|lets\s+(?:you|users)\s+|will\s+|can\s+)?|use\s+(?:this|it)(?:\s+\w+)?\s+(?:to|when)\s+|allows\s+(?:you|users)\s+to\s+|used\s+to\s+|a\s+tool\s+(?:to|that|for)\s+|tool\s+(?:to|that|for)\s+)`)
+var tells = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:(?:this|the)\s+(?:tool|function|skill|command|endpoint|operation|extension|server)\s+(?:is\s+used\s+to\s+|can\s+be\s+used\s+to\s+|allows\s+(?:you|users)\s+to\s+|lets\s+(?:you|users)\s+|will\s+|can\s+)?|use\s+(?:this|it)(?:\s+\w+)?\s+(?:to|when)\s+|allows\s+(?:you|users)\s+to\s+|used\s+to\s+|a\s+tool\s+(?:to|that|for)\s+|tool\s+(?:to|that|for)\s+)`)
+})
 
 // wish turns a sentence about a capability into a request for it: "Lists files."
 // becomes "list files".
 func wish(text string) string {
-	text = strings.TrimSpace(tells.ReplaceAllString(text, ""))
+	text = strings.TrimSpace(tells().ReplaceAllString(text, ""))
 	verb, rest, _ := strings.Cut(text, " ")
 	if verb == "" {
 		return ""
