@@ -157,7 +157,7 @@ func TestDifferentReplicas(t *testing.T) {
 	r.house.binary, r.house.env = binary, []string{skewVariable + "=5400"}
 	r.configure(t, shellOpen+"# another file\n", pg.Address)
 	c.kill(1)
-	c.all[0].doctor(t, "1h30m0s ahead of that of the store")
+	c.all[0].doctor(t, "90 min ahead of that of the store")
 	c.all[0].doctor(t, "the replicas have different versions")
 	c.all[0].doctor(t, skewedVersion)
 	c.all[0].doctor(t, "ken.yaml is not the same on all replicas")
