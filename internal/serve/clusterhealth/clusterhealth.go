@@ -154,6 +154,14 @@ func examineRules(list []replica.Member) []doctor.Check {
 	return out
 }
 
+// skewText leaves out what is only the time of a message.
+func skewText(d time.Duration) string {
+	if d < time.Minute {
+		return duration.Text(d.Round(100 * time.Millisecond))
+	}
+	return duration.Text(d.Round(time.Second))
+}
+
 func examineClocks(list []replica.Member) []doctor.Check {
 	var out []doctor.Check
 	for _, m := range list {
@@ -162,7 +170,7 @@ func examineClocks(list []replica.Member) []doctor.Check {
 			if m.Skew < 0 {
 				word = "behind"
 			}
-			out = append(out, doctor.Check{Name: "clock", Grade: doctor.Warn, Message: fmt.Sprintf("the clock of %s is %s %s that of the store", name(m), duration.Text(m.Skew.Abs().Round(100*time.Millisecond)), word), Fix: "synchronise the clocks (NTP); leases and expiries are by the store's clock, times in the audit log are not"})
+			out = append(out, doctor.Check{Name: "clock", Grade: doctor.Warn, Message: fmt.Sprintf("the clock of %s is %s %s that of the store", name(m), skewText(m.Skew.Abs()), word), Fix: "synchronise the clocks (NTP); leases and expiries are by the store's clock, times in the audit log are not"})
 		}
 	}
 	return out
