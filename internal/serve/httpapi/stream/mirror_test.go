@@ -18,7 +18,9 @@ func TestLostAnswer(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.relay.wantLocked(l, "")
-	word := func(n int64, name string) parcel { return parcel{N: n, Name: name, Data: []byte(`{"type":"` + name + `"}`)} }
+	word := func(n int64, name string) parcel {
+		return parcel{N: n, Name: name, Data: []byte(`{"type":"` + name + `"}`)}
+	}
 	if h.apply(l, "there", &update{After: 1, Last: 2, Parcels: []parcel{word(2, "step")}, Turn: &remoteTurn{Number: 1}}) {
 		t.Error("the second half of a turn was taken for all of it")
 	}
