@@ -198,6 +198,7 @@ var layers = []layer{
 	{"internal/cli/statsreport", "internal/duration internal/cli/output internal/door internal/find/outcome"},
 	{"internal/cli/manual", ""},
 	{"internal/cli/working", ""},
+	{"internal/cli/helptext", "internal/cli/output internal/spelling"},
 	{"internal/cli/choosing", "internal/cli/output internal/secret internal/talk/opener"},
 	{"internal/cli/adding", words + "internal/add internal/add/addplan internal/cli/output"},
 	{"internal/cli/asking", "internal/cli/output internal/govern/approval internal/talk/consent"},

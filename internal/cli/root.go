@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/app"
+	"ken/internal/cli/helptext"
 	"ken/internal/cli/working"
 	"ken/internal/spelling"
 )
@@ -28,7 +29,7 @@ func newRoot(c *environment) *cobra.Command {
 	flags.StringArrayVar(&c.catalogs, "catalog", nil, "read only this `path`, a directory or a file of capabilities (repeatable)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON document")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{seeHelp(cmd, flagFault(cmd, err))}
+		return usageError{seeHelp(cmd, helptext.FlagFault(cmd, err))}
 	})
 	root.Args = func(cmd *cobra.Command, given []string) error {
 		if len(given) == 0 {
@@ -56,28 +57,8 @@ func newRoot(c *environment) *cobra.Command {
 	}
 	addCommands(root, c)
 	working.Show(root, c.working)
-	describe(root)
+	helptext.Describe(root)
 	return root
-}
-
-// describe replaces the texts of the commands and flags that cobra adds.
-func describe(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		cmd.Short, cmd.Long = "Print a script that completes commands and flags in a shell", ""
-		for _, shell := range cmd.Commands() {
-			shell.Short = "Print the script for " + shell.Name()
-		}
-	}
-	show := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, given []string) {
-		cmd.InitDefaultHelpFlag()
-		cmd.Flags().Lookup("help").Usage = "print this help"
-		show(cmd, given)
-	})
 }
 
 // newHelp returns the command that prints the help of another one.

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"ken/internal/cli/output"
 	"ken/internal/config"
@@ -17,7 +15,6 @@ import (
 	"ken/internal/dirs"
 	"ken/internal/secret"
 	"ken/internal/setup"
-	"ken/internal/spelling"
 	"ken/internal/talk/opener"
 )
 
@@ -81,34 +78,4 @@ func seeHelp(cmd *cobra.Command, mistake string) error {
 		return fmt.Errorf("%s See %s --help", mistake, cmd.CommandPath())
 	}
 	return fmt.Errorf("%s; see %s --help", mistake, cmd.CommandPath())
-}
-
-// flagFault says what is wrong with a flag, and names the one that was probably
-// meant.
-func flagFault(cmd *cobra.Command, err error) string {
-	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if e.GetSpecifiedShortnames() != "" {
-			return fmt.Sprintf("%s has no flag -%s", cmd.CommandPath(), output.Line(e.GetSpecifiedName()))
-		}
-		var known []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				known = append(known, f.Name)
-			}
-		})
-		text := fmt.Sprintf("%s has no flag --%s", cmd.CommandPath(), output.Line(e.GetSpecifiedName()))
-		if near := spelling.Nearest(e.GetSpecifiedName(), known); near != "" {
-			text += "; did you mean --" + near + "?"
-		}
-		return text
-	}
-	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		what, _ := pflag.UnquoteUsage(e.GetFlag())
-		return fmt.Sprintf("--%s needs a value (%s)", e.GetFlag().Name, what)
-	}
-	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		what, _ := pflag.UnquoteUsage(e.GetFlag())
-		return fmt.Sprintf("--%s cannot be %q; write a value of this kind: %s", e.GetFlag().Name, e.GetValue(), what)
-	}
-	return err.Error()
 }
