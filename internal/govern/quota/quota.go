@@ -110,7 +110,7 @@ func New(cfg Config) *Quota {
 	return &Quota{cfg: cfg, id: strings.ToLower(rand.Text()), wake: make(chan struct{}, 1), shares: map[string]*share{}, done: make(chan struct{})}
 }
 
-// Close gives all shares up.
+// Close returns all shares, so that other processes can use them at once.
 func (q *Quota) Close() {
 	q.mu.Lock()
 	stop := q.stop
@@ -450,7 +450,7 @@ func next(me string, all map[string]row, limit int) (n int, short bool) {
 	return min(n, free), short
 }
 
-// divide gives every process that wants something its fair part of a limit: none has
+// divide returns the fair part of a limit for each process that wants something: none has
 // more than it wants while another has less than it wants and less than the first.
 // What is left is divided evenly. If a limit cannot be divided evenly, those that
 // waited longest for more come first.

@@ -143,7 +143,8 @@ func (r *Rate) counts(one *turn) bool {
 	return one.of == r.turns
 }
 
-// reserve takes one of what this process may do, or returns what tells that it may do more.
+// reserve takes the next turn of this process. If there is no share, it returns the news
+// to wait for.
 func (r *Rate) reserve(now time.Time) (*turn, *news) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -171,9 +171,9 @@ func (q *Stored) pick(ctx context.Context, a Ask, skip map[string]bool) (picked 
 	return r.picked, bad, nil
 }
 
-// How many waiting jobs a claim looks at: some, and now and then many, so that
-// somebody's job is found behind many of somebody else. That takes a tenth of the
-// time at most.
+// How many waiting jobs a claim looks at: usually some, and now and then many. So it
+// finds a principal's only job behind thousands of another principal. Looking at many
+// takes at most a tenth of the time.
 const (
 	lookAtSome  = 128
 	lookAtMany  = 4096

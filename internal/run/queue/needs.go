@@ -19,8 +19,8 @@ type answer struct {
 	at  time.Time // when it was looked for
 }
 
-// An answer holds for lookEvery, so that a program that is installed is noticed. One
-// that nobody asked for in forgetNeed is not told any more.
+// An answer holds for lookEvery, so that a newly installed program is noticed. After
+// forgetNeed without a question, the worker no longer announces the answer.
 const forgetNeed = time.Minute
 
 // lacks returns what a worker lacks of the needs of a job.

@@ -146,7 +146,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	defer cancel()
 	db, err := cfg.Store()
 	if err == nil {
-		err = g.christen(ctx, db)
+		err = g.nameGroup(ctx, db)
 	}
 	for item, e := range scan(ctx, db, err) {
 		if err = e; err != nil {
@@ -189,8 +189,8 @@ func Home(dir string) (string, error) {
 	return name, err
 }
 
-// christen gives all replicas together a name, once.
-func (g *Group) christen(ctx context.Context, db *store.Store) error {
+// nameGroup chooses a name for all replicas together, unless there is one, and reads it.
+func (g *Group) nameGroup(ctx context.Context, db *store.Store) error {
 	var b store.Batch
 	b.Absent(nameKey())
 	b.Put(nameKey(), []byte(strings.ToLower(rand.Text())))

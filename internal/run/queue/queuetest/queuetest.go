@@ -258,7 +258,7 @@ func limits(t *testing.T, a, b queue.Queue) {
 	}
 }
 
-// turns: principals and their sessions take turns, whoever has more jobs that wait.
+// turns: principals and their sessions take turns, however many jobs each has waiting.
 // A higher priority goes first all the same.
 func turns(t *testing.T, a, b queue.Queue) {
 	for range 300 {

@@ -215,7 +215,7 @@ func TestSettings(t *testing.T) {
 	r.cfg.Settings = func() []Setting { return all }
 	r.cfg.Set = func(_ context.Context, who auth.Identity, key, value string) (Changed, error) {
 		if value == "many" {
-			return Changed{}, &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is no number"), Fix: "write a number"}
+			return Changed{}, &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is not a number"), Fix: "write a number"}
 		}
 		all[0].Value, all[0].Origin = value, "ken.yaml:9"
 		return Changed{Restart: true, Warning: "too many"}, nil
@@ -223,17 +223,17 @@ func TestSettings(t *testing.T) {
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"many"}`, 404, `"code":"not-served"`)
 	r.cfg.Check = func(key, value string) error {
 		if value == "many" {
-			return &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is no number"), Fix: "write a number"}
+			return &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is not a number"), Fix: "write a number"}
 		}
 		return nil
 	}
-	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"many"}`, 200, `{"fault":"many is no number","fix":"write a number"}`)
+	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"many"}`, 200, `{"fault":"many is not a number","fix":"write a number"}`)
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"60"}`, 200, `{}`)
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{}`, 400, `"code":"invalid"`)
 	r.want(t, root, "POST", "/api/v1/settings/none/check", `{"value":"60"}`, 404, `"code":"not-found"`)
 	r.want(t, root, "GET", "/api/v1/settings", "", 200, `{"settings":[{"key":"chat.steps","value":"50","origin":"default","writable":true,"about":"Requests of a turn"}`)
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"60"}`, 200, `"key":"chat.steps","value":"60","origin":"ken.yaml:9"`, `"restart":true`, `"warning":"too many"`)
-	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"many"}`, 400, `"code":"invalid"`, "many is no number")
+	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"many"}`, 400, `"code":"invalid"`, "many is not a number")
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{}`, 400, `"code":"invalid"`, "say what it shall be")
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":60}`, 400, `"code":"invalid"`)
 	r.want(t, root, "PUT", "/api/v1/settings/chat.steps", `{"value":"1","more":1}`, 400, `"code":"invalid"`)
