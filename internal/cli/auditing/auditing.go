@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ken/internal/cli/output"
+	"ken/internal/duration"
 	"ken/internal/govern/audit"
 )
 
@@ -163,7 +164,7 @@ func (c Config) printRecord(e audit.Entry) {
 	}
 	took := ""
 	if r.DurationMS != nil {
-		took = output.Duration(time.Duration(*r.DurationMS) * time.Millisecond)
+		took = duration.Text(time.Duration(*r.DurationMS) * time.Millisecond)
 	}
 	who := r.UserID
 	if r.Agent != "" {

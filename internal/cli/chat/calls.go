@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/cli/output"
+	"ken/internal/duration"
 	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
 )
@@ -83,7 +84,7 @@ func (v *view) finished(out []string, f event.Finished) []string {
 	if f.Error != "" || f.Result.Failed {
 		mark, style = "✗", red
 	}
-	end := output.Duration(f.Took)
+	end := duration.Text(f.Took)
 	line := callLine(c.Call)
 	if f.Error != "" {
 		end = f.Kind
@@ -183,7 +184,7 @@ func (v *view) commandFinished(out []string, c *call, f event.Finished) []string
 	case f.Error != "":
 		out = v.aside(out, red, safeLine("✗ "+f.Error))
 	case f.Result.Failed:
-		out = v.aside(out, red, safeLine("✗ "+callLine(c.Call)+" did not work, after "+output.Duration(f.Took)))
+		out = v.aside(out, red, safeLine("✗ "+callLine(c.Call)+" did not work, after "+duration.Text(f.Took)))
 	}
 	return out
 }
@@ -324,7 +325,7 @@ func (v *view) done(out []string, d event.Done) []string {
 		if d.Turn > 0 {
 			line = fmt.Sprintf("turn %d · %s", d.Turn, line)
 		}
-		out = v.aside(out, dim, line+", "+output.Duration(v.now().Sub(v.began)))
+		out = v.aside(out, dim, line+", "+duration.Text(v.now().Sub(v.began)))
 	}
 	return out
 }

@@ -135,7 +135,7 @@ func visible(lines []string) string {
 	return b.String()
 }
 
-func duration(t *testing.T, s string) time.Duration {
+func parsed(t *testing.T, s string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(s)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"ken/internal/cli/output"
+	"ken/internal/duration"
 	"ken/internal/talk/event"
 	"ken/llm"
 )
@@ -127,7 +127,7 @@ func (v *view) event(ev event.Event) []string {
 func (v *view) settle() []string {
 	var out []string
 	if !v.thinking.IsZero() {
-		title := "thought for " + output.Duration(v.now().Sub(v.thinking))
+		title := "thought for " + duration.Text(v.now().Sub(v.thinking))
 		v.fold(title, string(v.thought))
 		v.thinking, v.thought = time.Time{}, nil
 		out = v.aside(out, dim, title)

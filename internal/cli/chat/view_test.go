@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"ken/internal/cli/output"
+	"ken/internal/duration"
 	"ken/internal/talk/event"
 )
 
@@ -195,7 +195,7 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("counts = %s", got)
 	}
 	for _, tt := range []struct{ d, want string }{{"900µs", "0.9 ms"}, {"12ms", "12 ms"}, {"1500ms", "1.5 s"}, {"125s", "2 min 5 s"}} {
-		if got := output.Duration(duration(t, tt.d)); got != tt.want {
+		if got := duration.Text(parsed(t, tt.d)); got != tt.want {
 			t.Errorf("Duration(%s) = %q, want %q", tt.d, got, tt.want)
 		}
 	}

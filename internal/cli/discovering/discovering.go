@@ -15,6 +15,7 @@ import (
 	"ken/capability"
 	"ken/internal/cli/output"
 	"ken/internal/door"
+	"ken/internal/duration"
 	"ken/internal/find/vectors"
 )
 
@@ -314,7 +315,7 @@ func (c Config) printBudget(f door.Found) {
 	p, t, budget := c.Out, f.Tokens, f.Budget
 	took := time.Duration(f.TookUS) * time.Microsecond
 	if !p.Terminal {
-		p.Linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %s", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, output.Duration(took))
+		p.Linef("tokens: map %d, briefs %d, cards %d, full %d, total %d of %d; %s", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, t.Total, budget, duration.Text(took))
 		return
 	}
 	const width = 40
@@ -332,6 +333,6 @@ func (c Config) printBudget(f door.Found) {
 		used += n
 	}
 	b.WriteString(p.Style(output.Dim, strings.Repeat("░", width-used)))
-	p.Linef("\n%s %d of %d tokens, %s", b.String(), t.Total, budget, output.Duration(took))
+	p.Linef("\n%s %d of %d tokens, %s", b.String(), t.Total, budget, duration.Text(took))
 	p.Linef("%s", p.Style(output.Dim, fmt.Sprintf("map %d · briefs %d · cards %d · full %d; the chance that this fits: %.0f%%", t.Document+t.Map, t.Briefs, t.Cards, t.Fulls, 100*f.Fit)))
 }

@@ -24,7 +24,7 @@ func Print(p *output.Printer, r door.Report, since time.Duration) {
 			output.Plural(m.Requests, "message"), output.Plural(m.Sessions, "session"), 100*m.TriggerRate, 100*m.InjectionRate)
 		p.Linef("tokens selected: %.0f per message, %.0f of them for cards %s", m.TokensMean, m.CardTokensMean,
 			p.Style(output.Dim, "(counted when chosen, even if no model was reached)"))
-		us := func(n int64) string { return output.Duration(time.Duration(n) * time.Microsecond) }
+		us := func(n int64) string { return duration.Text(time.Duration(n) * time.Microsecond) }
 		line := fmt.Sprintf("time: half within %s, 95%% within %s, at most %s", us(m.P50US), us(m.P95US), us(m.MaxUS))
 		if m.OverTarget > 0 {
 			line += fmt.Sprintf("; %d of them over the target of %s", m.OverTarget, us(m.TargetUS))

@@ -3,14 +3,7 @@ package output
 import (
 	"fmt"
 	"time"
-
-	"ken/internal/duration"
 )
-
-// Duration returns how long something took, as people read it.
-func Duration(d time.Duration) string {
-	return duration.Text(d)
-}
 
 // Ago returns how long ago something was, roughly.
 func Ago(d time.Duration) string {
