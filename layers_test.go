@@ -192,7 +192,7 @@ var layers = []layer{
 
 	// The program: wiring, commands, library.
 	{"internal/app", all},
-	{"internal/cli/output", "capability internal/duration internal/untrusted internal/run/runner"},
+	{"internal/cli/output", "capability internal/untrusted internal/run/runner"},
 	{"internal/cli/catalogreport", "capability internal/cli/output internal/door internal/untrusted"},
 	{"internal/cli/connectreport", words + "internal/setup internal/connect internal/connect/permission internal/cli/output internal/serve/mcpserver"},
 	{"internal/cli/statsreport", "internal/duration internal/cli/output internal/door internal/find/outcome"},
@@ -202,9 +202,9 @@ var layers = []layer{
 	{"internal/cli/choosing", "internal/cli/output internal/secret internal/talk/opener"},
 	{"internal/cli/adding", words + "internal/add internal/add/addplan internal/cli/output"},
 	{"internal/cli/asking", "internal/cli/output internal/govern/approval internal/talk/consent"},
-	{"internal/cli/auditing", "internal/cli/output internal/govern/audit"},
+	{"internal/cli/auditing", "internal/duration internal/cli/output internal/govern/audit"},
 	{"internal/cli/backups", "internal/backup internal/cli/output internal/config internal/dirs internal/govern/audit internal/serve/daemon internal/serve/shim internal/store"},
-	{"internal/cli/discovering", "capability internal/cli/output internal/door internal/find/vectors"},
+	{"internal/cli/discovering", "capability internal/duration internal/cli/output internal/door internal/find/vectors"},
 	{"internal/cli/evals", "capability internal/cli/output internal/door internal/find/checkup internal/find/eval internal/find/vectors internal/know/catalog"},
 	{"internal/cli/tokens", words + "internal/cli/output internal/serve/auth"},
 	{"internal/cli/jobs", words + "internal/cli/output internal/run/queue"},
