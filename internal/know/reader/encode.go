@@ -36,23 +36,22 @@ type state struct {
 	wide   []float32 // queries, keys and values; then the inner layer
 	y      []float32 // what a layer adds
 	scores []float32 // of one query
-	packed []byte    // activations
-	scale  []float32 // of each token's activations
+	packed activations
 	sum    []float32
 }
 
 // grow makes room for some tokens, a multiple of tokensPerTile. Most texts are
 // short: a message takes half a megabyte, the longest text three.
 func (s *state) grow(m *Model, rows int) {
-	if len(s.scale) >= rows {
+	if len(s.packed.scale) >= rows {
 		return
 	}
 	s.x = make([]float32, rows*m.dims)
 	s.wide = make([]float32, rows*max(3*m.dims, m.inner))
 	s.y = make([]float32, rows*m.dims)
 	s.scores = make([]float32, rows+8)
-	s.packed = make([]byte, m.kernels.activation.size()*rows*max(m.dims, m.inner))
-	s.scale = make([]float32, rows)
+	widest := rows * max(m.dims, m.inner)
+	s.packed = activations{numbers: make([]byte, widest), scale: make([]float32, rows), peaks: make([]byte, widest/(4*tokensPerTile))}
 	s.sum = make([]float32, m.dims)
 }
 
@@ -67,6 +66,7 @@ func (m *Model) Append(dst []float32, text string) []float32 {
 // AppendEnds is Append for a text of which no more than some tokens are read: as
 // many of its beginning as of its end.
 func (m *Model) AppendEnds(dst []float32, text string, most int) []float32 {
+	m.findLimits()
 	s := m.states.Get().(*state)
 	defer m.states.Put(s)
 	s.tokens = m.vocabulary.Tokens(s.tokens[:0], text)
@@ -76,6 +76,22 @@ func (m *Model) AppendEnds(dst []float32, text string, most int) []float32 {
 	s.grow(m, roundUp(len(s.tokens)+special))
 	m.encode(s)
 	return append(dst, s.sum...)
+}
+
+// findLimits finds the limits of all layers at the first text: it reads all
+// weights, as a text does.
+func (m *Model) findLimits() {
+	if m.kernels.pairs == nil {
+		return
+	}
+	m.limited.Do(func() {
+		for i := range m.layers {
+			l := &m.layers[i]
+			for _, l := range []*linear{&l.qkv, &l.attended, &l.up, &l.down} {
+				l.findLimits(m.kernels.pairs)
+			}
+		}
+	})
 }
 
 // encode computes the vector of the tokens and leaves it in sum.
@@ -124,11 +140,10 @@ func (m *Model) begin(s *state, n, rows int) {
 
 // linear quantises the rows of x and applies a linear layer to them.
 func (m *Model) linear(s *state, l *linear, x, y []float32, rows int) {
-	step := l.in * m.kernels.activation.size()
 	for i := range rows {
-		s.scale[i] = m.kernels.quantise(x[i*l.in:(i+1)*l.in], s.packed[i*step:(i+1)*step])
+		s.packed.scale[i] = m.kernels.quantise(x[i*l.in:(i+1)*l.in], s.packed.numbers[i*l.in:(i+1)*l.in])
 	}
-	l.apply(m.kernels, s.packed, s.scale, y, rows)
+	l.apply(m.kernels, &s.packed, y, rows)
 }
 
 // quantise stores numbers as activations and returns what those are to be

@@ -21,9 +21,9 @@ func class() *kernels {
 }
 
 var (
-	vnni    = &kernels{"vnni", 64, unsignedBytes, tileVNNI, &tallTiles{32, tile8VNNI, tile12VNNI}, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
-	avxVNNI = &kernels{"avx-vnni", 16, unsignedBytes, tileAVXVNNI, nil, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
-	avx2    = &kernels{"avx2", 8, words, tileAVX2, nil, mostAVX2, wordsAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2}
+	vnni    = &kernels{"vnni", 64, unsignedBytes, tileVNNI, &tallTiles{32, tile8VNNI, tile12VNNI}, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2, nil}
+	avxVNNI = &kernels{"avx-vnni", 16, unsignedBytes, tileAVXVNNI, nil, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2, nil}
+	avx2    = &kernels{"avx2", 16, unsignedBytes, tileAVX2, nil, mostAVX2, bytesAVX2, geluAVX2, sharesAVX2, scoresAVX2, mixAVX2, normAVX2, &pairs{heaviestAVX2, peaksAVX2}}
 )
 
 //go:noescape
@@ -48,7 +48,10 @@ func mostAVX2(x *float32, n int) float32
 func bytesAVX2(x *float32, n int, factor float32, into *byte)
 
 //go:noescape
-func wordsAVX2(x *float32, n int, factor float32, into *byte)
+func heaviestAVX2(w *byte, n int, out *byte)
+
+//go:noescape
+func peaksAVX2(x *byte, step, n int, peaks *byte)
 
 //go:noescape
 func geluAVX2(x *float32, n int, table *float32)
@@ -66,4 +69,4 @@ func mixAVX2(p, v *float32, step, n int, factor float32, out *float32)
 func normAVX2(x, y *float32, n int, weight, bias *float32)
 
 // The assembly relies on the layout of tile.
-var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.yStep)-80]
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.limits)-96]

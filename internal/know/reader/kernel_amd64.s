@@ -12,6 +12,8 @@
 #define TILE_XSCALE 64
 #define TILE_Y      72
 #define TILE_YSTEP  80
+#define TILE_PEAKS  88
+#define TILE_LIMITS 96
 
 // One token of a step: four inputs of it with 64 outputs.
 #define DOTS(x, a, b, c, d) \
@@ -273,6 +275,33 @@ tile8Step:
 	VADDPS       bias, a, a   \
 	VMOVUPS      a, y
 
+// What a tile of four tokens and 16 outputs in Y0 to Y7 ends with.
+#define END16 \
+	MOVQ TILE_EXCESS(DX), R8 \
+	VMOVDQU (R8), Y8 \
+	VMOVDQU 32(R8), Y9 \
+	MOVQ TILE_SCALE(DX), R8 \
+	VMOVUPS (R8), Y11 \
+	VMOVUPS 32(R8), Y12 \
+	MOVQ TILE_BIAS(DX), R8 \
+	VMOVUPS (R8), Y13 \
+	VMOVUPS 32(R8), Y14 \
+	MOVQ TILE_XSCALE(DX), SI \
+	MOVQ TILE_Y(DX), DI \
+	MOVQ TILE_YSTEP(DX), AX \
+	LEAQ (DI)(AX*1), R11 \
+	LEAQ (R11)(AX*1), R12 \
+	LEAQ (R12)(AX*1), R13 \
+	RESULT8(Y0, Y8, Y11, Y13, 0(SI), (DI)) \
+	RESULT8(Y1, Y9, Y12, Y14, 0(SI), 32(DI)) \
+	RESULT8(Y2, Y8, Y11, Y13, 4(SI), (R11)) \
+	RESULT8(Y3, Y9, Y12, Y14, 4(SI), 32(R11)) \
+	RESULT8(Y4, Y8, Y11, Y13, 8(SI), (R12)) \
+	RESULT8(Y5, Y9, Y12, Y14, 8(SI), 32(R12)) \
+	RESULT8(Y6, Y8, Y11, Y13, 12(SI), (R13)) \
+	RESULT8(Y7, Y9, Y12, Y14, 12(SI), 32(R13)) \
+	VZEROUPPER
+
 // func tileAVXVNNI(t *tile)
 //
 // Four tokens, 16 outputs. Activations are bytes from 1 to 255. While it
@@ -310,57 +339,59 @@ avxvnniStep:
 	DECQ CX
 	JNZ  avxvnniStep
 
-	MOVQ TILE_EXCESS(DX), R8
-	VMOVDQU (R8), Y8
-	VMOVDQU 32(R8), Y9
-	MOVQ TILE_SCALE(DX), R8
-	VMOVUPS (R8), Y11
-	VMOVUPS 32(R8), Y12
-	MOVQ TILE_BIAS(DX), R8
-	VMOVUPS (R8), Y13
-	VMOVUPS 32(R8), Y14
-	MOVQ TILE_XSCALE(DX), SI
-	MOVQ TILE_Y(DX), DI
-	MOVQ TILE_YSTEP(DX), AX
-	LEAQ (DI)(AX*1), R11
-	LEAQ (R11)(AX*1), R12
-	LEAQ (R12)(AX*1), R13
-	RESULT8(Y0, Y8, Y11, Y13, 0(SI), (DI))
-	RESULT8(Y1, Y9, Y12, Y14, 0(SI), 32(DI))
-	RESULT8(Y2, Y8, Y11, Y13, 4(SI), (R11))
-	RESULT8(Y3, Y9, Y12, Y14, 4(SI), 32(R11))
-	RESULT8(Y4, Y8, Y11, Y13, 8(SI), (R12))
-	RESULT8(Y5, Y9, Y12, Y14, 8(SI), 32(R12))
-	RESULT8(Y6, Y8, Y11, Y13, 12(SI), (R13))
-	RESULT8(Y7, Y9, Y12, Y14, 12(SI), 32(R13))
-	VZEROUPPER
+	END16
 	RET
 
-// One token of a step: four inputs of it with eight outputs. A sum has two
-// parts, side by side.
-#define DOTS2(x, a, b) \
-	VPBROADCASTQ (x)(BX*1), Y10 \
-	VPMADDWD     Y8, Y10, Y11   \
-	VPADDD       Y11, a, a      \
-	VPMADDWD     Y9, Y10, Y12   \
+DATA ones<>+0(SB)/4, $0x01010101
+GLOBL ones<>(SB), RODATA, $4
+DATA oneWords<>+0(SB)/4, $0x00010001
+GLOBL oneWords<>(SB), RODATA, $4
+DATA halves<>+0(SB)/4, $0x7F7F7F7F
+GLOBL halves<>(SB), RODATA, $4
+
+// One token of a step: four inputs of it, at some bytes behind (x)(BX*1), with 16
+// outputs. VPMADDUBSW adds two products as a number of 16 bits and VPMADDWD two of
+// these.
+#define PAIRS(at, x, a, b) \
+	VPBROADCASTD at(x)(BX*1), Y10 \
+	VPMADDUBSW   Y8, Y10, Y11     \
+	VPMADDUBSW   Y9, Y10, Y12     \
+	VPMADDWD     Y15, Y11, Y11    \
+	VPMADDWD     Y15, Y12, Y12    \
+	VPADDD       Y11, a, a        \
 	VPADDD       Y12, b, b
 
-// Eight outputs of one token: the two parts of each sum are added and come in
-// the order of the outputs; then acc * scale * xScale + bias.
-#define FINISH2(a, b, xs, y) \
-	VPHADDD      b, a, a      \
-	VPERMQ       $0xD8, a, a  \
-	VCVTDQ2PS    a, a         \
-	VMULPS       Y8, a, a     \
-	VBROADCASTSS xs, Y10      \
-	VMULPS       Y10, a, a    \
-	VADDPS       Y9, a, a     \
-	VMOVUPS      a, (y)
+// What PAIRS should have added to a, less what it has: twice the products of half
+// the activations in Y11, plus those of the last bits in Y12, less those of the
+// activations in Y10. w has the weights.
+#define REPAIR(w, a) \
+	VPMADDUBSW w, Y11, Y14    \
+	VPMADDWD   Y15, Y14, Y14  \
+	VPADDD     Y14, a, a      \
+	VPADDD     Y14, a, a      \
+	VPMADDUBSW w, Y12, Y14    \
+	VPMADDWD   Y15, Y14, Y14  \
+	VPADDD     Y14, a, a      \
+	VPMADDUBSW w, Y10, Y14    \
+	VPMADDWD   Y15, Y14, Y14  \
+	VPSUBD     Y14, a, a
+
+// One token of a step that is repaired.
+#define REPAIRS(x, a, b) \
+	VPBROADCASTD (x)(R13*4), Y10 \
+	VPSRLW       $1, Y10, Y11    \
+	VPBROADCASTD halves<>(SB), Y14 \
+	VPAND        Y14, Y11, Y11   \
+	VPAND        Y13, Y10, Y12   \
+	REPAIR(Y8, a)                \
+	REPAIR(Y9, b)
 
 // func tileAVX2(t *tile)
 //
-// Four tokens, 8 outputs. Activations are 16-bit numbers from -127 to 127. While
-// it computes, the weights of the next outputs are fetched.
+// Four tokens, 16 outputs. Activations are bytes from 1 to 255. While it
+// computes, the weights of the next outputs are fetched. The sum of two products
+// that 16 bits cannot hold becomes the nearest number that they can, so steps with
+// a peak above their limit are repaired afterwards.
 TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), DX
 	MOVQ TILE_X(DX), R8
@@ -372,6 +403,7 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 	MOVQ TILE_WSTEP(DX), AX
 	MOVQ TILE_STEPS(DX), CX
 	XORQ BX, BX
+	VPBROADCASTD oneWords<>(SB), Y15
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -381,33 +413,149 @@ TEXT ·tileAVX2(SB), NOSPLIT, $0-8
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 
-avx2Step:
-	VPMOVSXBW (SI), Y8
-	VPMOVSXBW 16(SI), Y9
+avx2Steps:
+	VMOVDQU (SI), Y8
+	VMOVDQU 32(SI), Y9
 	PREFETCHT0 (SI)(AX*1)
-	DOTS2(R8, Y0, Y1)
-	DOTS2(R9, Y2, Y3)
-	DOTS2(R10, Y4, Y5)
-	DOTS2(R11, Y6, Y7)
-	ADDQ $64, SI
+	PAIRS(0, R8, Y0, Y1)
+	PAIRS(0, R9, Y2, Y3)
+	PAIRS(0, R10, Y4, Y5)
+	PAIRS(0, R11, Y6, Y7)
+	VMOVDQU 64(SI), Y8
+	VMOVDQU 96(SI), Y9
+	PREFETCHT0 64(SI)(AX*1)
+	PAIRS(4, R8, Y0, Y1)
+	PAIRS(4, R9, Y2, Y3)
+	PAIRS(4, R10, Y4, Y5)
+	PAIRS(4, R11, Y6, Y7)
+	SUBQ $-128, SI
 	ADDQ $8, BX
-	DECQ CX
-	JNZ  avx2Step
+	SUBQ $2, CX
+	JNZ  avx2Steps
 
-	MOVQ TILE_SCALE(DX), R8
-	MOVQ TILE_BIAS(DX), R9
-	MOVQ TILE_XSCALE(DX), SI
-	MOVQ TILE_Y(DX), DI
-	MOVQ TILE_YSTEP(DX), AX
-	LEAQ (DI)(AX*1), R11
-	LEAQ (R11)(AX*1), R12
-	LEAQ (R12)(AX*1), R13
-	VMOVUPS (R8), Y8
-	VMOVUPS (R9), Y9
-	FINISH2(Y0, Y1, 0(SI), DI)
-	FINISH2(Y2, Y3, 4(SI), R11)
-	FINISH2(Y4, Y5, 8(SI), R12)
-	FINISH2(Y6, Y7, 12(SI), R13)
+	MOVQ TILE_W(DX), SI
+	MOVQ TILE_STEPS(DX), CX
+	MOVQ TILE_PEAKS(DX), DI
+	MOVQ TILE_LIMITS(DX), R12
+	VPBROADCASTD ones<>(SB), Y13
+	XORQ BX, BX // the first of 16 steps
+
+avx2Check:
+	VMOVDQU (R12)(BX*1), X10
+	VPMAXUB (DI)(BX*1), X10, X11
+	VPCMPEQB X10, X11, X11
+	VPMOVMSKB X11, AX
+	XORL $0xFFFF, AX
+	JZ   avx2Checked
+
+avx2Repair:
+	BSFL AX, R13
+	ADDQ BX, R13
+	MOVQ R13, CX
+	SHLQ $6, CX
+	VMOVDQU (SI)(CX*1), Y8
+	VMOVDQU 32(SI)(CX*1), Y9
+	REPAIRS(R8, Y0, Y1)
+	REPAIRS(R9, Y2, Y3)
+	REPAIRS(R10, Y4, Y5)
+	REPAIRS(R11, Y6, Y7)
+	LEAL -1(AX), CX
+	ANDL CX, AX
+	JNZ  avx2Repair
+
+avx2Checked:
+	ADDQ $16, BX
+	CMPQ BX, TILE_STEPS(DX)
+	JLT  avx2Check
+
+	END16
+	RET
+
+// func peaksAVX2(x *byte, step, n int, peaks *byte)
+//
+// The largest of four bytes of four tokens that are step bytes apart, for n bytes
+// of each, a multiple of 64.
+TEXT ·peaksAVX2(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), SI
+	MOVQ step+8(FP), AX
+	MOVQ n+16(FP), CX
+	MOVQ peaks+24(FP), DI
+	LEAQ (SI)(AX*1), R8
+	LEAQ (R8)(AX*1), R9
+	LEAQ (R9)(AX*1), R10
+	VMOVDQU order<>(SB), Y10
+	VPCMPEQD Y9, Y9, Y9
+	VPSRLD $24, Y9, Y9
+	XORQ BX, BX
+
+peaksStep:
+	VMOVDQU (SI)(BX*1), Y0
+	VMOVDQU 32(SI)(BX*1), Y1
+	VPMAXUB (R8)(BX*1), Y0, Y0
+	VPMAXUB 32(R8)(BX*1), Y1, Y1
+	VPMAXUB (R9)(BX*1), Y0, Y0
+	VPMAXUB 32(R9)(BX*1), Y1, Y1
+	VPMAXUB (R10)(BX*1), Y0, Y0
+	VPMAXUB 32(R10)(BX*1), Y1, Y1
+	VPSRLD $16, Y0, Y2
+	VPSRLD $16, Y1, Y3
+	VPMAXUB Y2, Y0, Y0
+	VPMAXUB Y3, Y1, Y1
+	VPSRLD $8, Y0, Y2
+	VPSRLD $8, Y1, Y3
+	VPMAXUB Y2, Y0, Y0
+	VPMAXUB Y3, Y1, Y1
+	VPAND Y9, Y0, Y0
+	VPAND Y9, Y1, Y1
+	VPACKUSDW Y1, Y0, Y0
+	VPACKUSWB Y0, Y0, Y0
+	VPERMD Y0, Y10, Y0
+	VMOVDQU X0, (DI)
+	ADDQ $16, DI
+	ADDQ $64, BX
+	CMPQ BX, CX
+	JLT  peaksStep
+	VZEROUPPER
+	RET
+
+// func heaviestAVX2(w *byte, n int, out *byte)
+//
+// For each of n groups of 64 weights, the largest sum of two neighbours, of which
+// those of the other sign count as zero; the sign is left out.
+TEXT ·heaviestAVX2(SB), NOSPLIT, $0-24
+	MOVQ w+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ out+16(FP), DI
+	VPBROADCASTD ones<>(SB), Y8
+	VPXOR Y9, Y9, Y9
+	VPCMPEQD X10, X10, X10
+
+heaviestStep:
+	VMOVDQU (SI), Y0
+	VMOVDQU 32(SI), Y1
+	VPABSB Y0, Y2
+	VPABSB Y1, Y3
+	VPMAXSB Y9, Y0, Y0
+	VPMAXSB Y9, Y1, Y1
+	VPSUBB Y0, Y2, Y2
+	VPSUBB Y1, Y3, Y3
+	VPMADDUBSW Y8, Y0, Y0
+	VPMADDUBSW Y8, Y1, Y1
+	VPMADDUBSW Y8, Y2, Y2
+	VPMADDUBSW Y8, Y3, Y3
+	VPMAXSW Y1, Y0, Y0
+	VPMAXSW Y3, Y2, Y2
+	VPMAXSW Y2, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXSW X1, X0, X0
+	VPXOR X10, X0, X0
+	VPHMINPOSUW X0, X0
+	VPXOR X10, X0, X0
+	VPEXTRB $0, X0, (DI)
+	ADDQ $64, SI
+	INCQ DI
+	DECQ CX
+	JNZ  heaviestStep
 	VZEROUPPER
 	RET
 
@@ -567,30 +715,6 @@ bytesStep:
 	ADDQ $32, DI
 	SUBQ $32, CX
 	JNZ  bytesStep
-	VZEROUPPER
-	RET
-
-// func wordsAVX2(x *float32, n int, factor float32, into *byte)
-//
-// The nearest whole numbers to x * factor, of 16 bits, n a multiple of 16.
-TEXT ·wordsAVX2(SB), NOSPLIT, $0-32
-	MOVQ x+0(FP), SI
-	MOVQ n+8(FP), CX
-	VBROADCASTSS factor+16(FP), Y8
-	MOVQ into+24(FP), DI
-
-wordsStep:
-	VMULPS (SI), Y8, Y0
-	VMULPS 32(SI), Y8, Y1
-	VCVTPS2DQ Y0, Y0
-	VCVTPS2DQ Y1, Y1
-	VPACKSSDW Y1, Y0, Y0
-	VPERMQ $0xD8, Y0, Y0
-	VMOVDQU Y0, (DI)
-	ADDQ $64, SI
-	ADDQ $32, DI
-	SUBQ $16, CX
-	JNZ  wordsStep
 	VZEROUPPER
 	RET
 

@@ -15,7 +15,7 @@ func class() *kernels {
 	return neon
 }
 
-var neon = &kernels{"neon", 16, signedBytes, tileNEON, nil, mostNEON, bytesNEON, plainGelu, sharesNEON, scoresNEON, mixAndScale, plainNorm}
+var neon = &kernels{"neon", 16, signedBytes, tileNEON, nil, mostNEON, bytesNEON, plainGelu, sharesNEON, scoresNEON, mixAndScale, plainNorm, nil}
 
 //go:noescape
 func tileNEON(t *tile)

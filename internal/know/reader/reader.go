@@ -54,6 +54,7 @@ type Model struct {
 	layers     []layer
 	geluTable  *[2*geluReach*geluFine + 2]float32
 	kernels    *kernels
+	limited    sync.Once // findLimits
 	states     sync.Pool
 }
 

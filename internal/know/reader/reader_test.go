@@ -211,33 +211,76 @@ func TestLinear(t *testing.T) {
 			for i := range l.scale {
 				l.scale[i], l.bias[i] = r.Float32(), r.Float32()
 			}
+			if k.pairs != nil {
+				l.findLimits(k.pairs)
+			}
 			x := make([][]int, tokens)
-			scale := make([]float32, tokens)
-			packed := make([]byte, tokens*in*k.activation.size())
+			packed := activations{make([]byte, tokens*in), make([]float32, tokens), make([]byte, tokens*in/16)}
 			for i := range x {
-				x[i], scale[i] = make([]int, in), r.Float32()
+				x[i], packed.scale[i] = make([]int, in), r.Float32()
 				for j := range x[i] {
 					v := r.IntN(255) - 127
 					x[i][j] = v
 					switch at := i*in + j; k.activation {
 					case unsignedBytes:
-						packed[at] = byte(v + 128)
+						packed.numbers[at] = byte(v + 128)
 					case signedBytes:
-						packed[at] = byte(v)
-					case words:
-						*(*int16)(unsafe.Pointer(&packed[2*at])) = int16(v)
+						packed.numbers[at] = byte(v)
 					}
 				}
 			}
 			got, want := make([]float32, tokens*out), make([]float32, out)
-			l.apply(k, packed, scale, got, tokens)
+			l.apply(k, &packed, got, tokens)
 			for i := range x {
-				plainLinear(&l, x[i], scale[i], want)
+				plainLinear(&l, x[i], packed.scale[i], want)
 				for o, v := range want {
 					if math.Float32bits(got[i*out+o]) != math.Float32bits(v) {
 						t.Fatalf("%s, %d to %d: output %d of token %d = %v, want %v", k.name, in, out, o, i, got[i*out+o], v)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestPairs: the peaks and limits by which a tile finds the steps to repair are
+// those of plain Go. A step at its limit fits into 16 bits; above it, it may not.
+func TestPairs(t *testing.T) {
+	const in, out = 128, 32
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, k := range every() {
+		if k.pairs == nil {
+			continue
+		}
+		w, x := make([]byte, in*out), make([]byte, tokensPerTile*in)
+		for i := range w {
+			w[i] = byte(int8(r.NormFloat64() * 35))
+		}
+		w[64], w[65], w[128], w[129], w[130] = 127, 127, 0x81, 0x81, 127
+		for i := range x {
+			x[i] = byte(r.IntN(256))
+		}
+		l := linear{in: in, out: out, weights: string(w)}
+		l.findLimits(k.pairs)
+		for step, limit := range l.limits {
+			var most int
+			for i := step * 64; i < (step+1)*64; i += 2 {
+				a, b := int(int8(w[i])), int(int8(w[i+1]))
+				most = max(most, max(a, 0)+max(b, 0), -min(a, 0)-min(b, 0))
+			}
+			if most*int(limit) > math.MaxInt16 || limit < 255 && most*(int(limit)+1) <= math.MaxInt16 {
+				t.Errorf("%s: limit %d of step %d, whose weights add up to %d", k.name, limit, step, most)
+			}
+		}
+		peaks := make([]byte, in/4)
+		k.pairs.findPeaks(x, in, tokensPerTile, peaks)
+		for step, peak := range peaks {
+			var want byte
+			for token := range tokensPerTile {
+				want = max(want, slices.Max(x[token*in+step*4:][:4]))
+			}
+			if peak != want {
+				t.Errorf("%s: peak %d of step %d, want %d", k.name, peak, step, want)
 			}
 		}
 	}
