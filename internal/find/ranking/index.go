@@ -57,7 +57,8 @@ type lazyIndex struct {
 // builds lets one whole index be made at a time. A catalog that has just started
 // often has a second snapshot, with the tools of a server, before the first search
 // has its index; and an index of 100,000 capabilities takes ten seconds to make.
-// An index that was changed is not kept on disk: the next start makes a whole one.
+// An index that was changed is not kept on disk: the next start makes its own out of
+// the one that was kept, see [index.Cache.Build].
 type builds struct {
 	mu   sync.Mutex            // held while a whole index is made
 	last atomic.Pointer[Index] // the one that was made last

@@ -49,3 +49,17 @@ func TestKeptSegmentAnswersTheSame(t *testing.T) {
 		}
 	}
 }
+
+// TestNearSegmentAnswersTheSame: so does a segment out of one that was kept for
+// nearly the same capabilities.
+func TestNearSegmentAnswersTheSame(t *testing.T) {
+	list := slices.Concat(indextest.Desk(), indextest.Many(400), []*capability.Capability{indextest.Tool("天気", "明日の天気を調べる")})
+	for _, c := range []*index.Cache{{Name: "words"}, {Name: "vectors", Model: indextest.Builtin(t)}} {
+		c.Dir = filepath.Join(t.TempDir(), "cache")
+		c.Build(list)
+		now := slices.Concat([]*capability.Capability{indextest.Tool("gauge", "reads a gauge "+indextest.Word(9))}, list[1:30], list[33:])
+		if got, want := answers(c.Build(now)), answers(index.BuildWith(c.Model, now)); got != want {
+			t.Errorf("%s: the segment out of a kept one answers\n%s, want\n%s", c.Name, got, want)
+		}
+	}
+}

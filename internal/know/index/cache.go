@@ -5,13 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,14 +31,19 @@ type Cache struct {
 }
 
 const (
-	cacheFormat = "ken index 4\n"
-	cacheSuffix = ".index"
-	leastCached = 256 // capabilities; fewer are read sooner than looked up
-	mostCached  = 4   // files of one name
-	cacheKey    = 8   // bytes of the hash in a file's name
+	cacheFormat   = "ken index 5\n"
+	cacheSuffix   = ".index"
+	leastCached   = 256 // capabilities; fewer are read sooner than looked up
+	mostCached    = 4   // files of one name
+	leastShared   = 4   // one in so many may be new or gone for a file to be of use,
+	mostDifferent = 32  // and one in so many new for it to stay the only one
+	cacheKey      = 8   // bytes of the hash in a file's name
 )
 
-// Build returns the segment of a list: the one that is kept, or a new one.
+// Build returns the segment of a list: the one that is kept, or a new one. Where
+// none of exactly this list is kept, but one of nearly the same, only what is
+// different is read again: the last start, or another folder, mostly had all but a
+// few of these capabilities.
 func (c *Cache) Build(list []*capability.Capability) *Segment {
 	if c == nil {
 		return Build(list)
@@ -48,14 +51,21 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 	if c.Dir == "" || len(list) < leastCached {
 		return BuildWith(c.Model, list)
 	}
-	key := keyOf(list, c.Model)
+	marks := marksOf(list)
+	key := keyOfMarks(marks, c.Model)
 	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:cacheKey]), cacheSuffix))
 	if data, ok := readRegular(path); ok {
 		if s, ok := decode(data, key, list, c.Model); ok {
 			return s
 		}
 	}
-	s := BuildWith(c.Model, list)
+	s, different := c.near(list, marks, path)
+	if s != nil && different*mostDifferent <= len(list) {
+		return s // so little is different that the file is good for the next start too
+	}
+	if s == nil {
+		s = BuildWith(c.Model, list)
+	}
 	data := encode(s, key)
 	c.keep(path, data)
 	if together, ok := decode(data, key, list, c.Model); ok {
@@ -95,8 +105,8 @@ func (c *Cache) keep(path string, data []byte) {
 	c.prune()
 }
 
-func (c *Cache) prune() {
-	entries, _ := os.ReadDir(c.Dir) // what cannot be listed is not removed
+// files returns the kept files of this name, the newest first.
+func (c *Cache) files(entries []os.DirEntry) []string {
 	var files []string
 	for _, e := range entries {
 		key, ok := strings.CutPrefix(e.Name(), c.Name+"-")
@@ -112,6 +122,12 @@ func (c *Cache) prune() {
 		return info.ModTime().UnixNano()
 	}
 	slices.SortFunc(files, func(a, b string) int { return int(min(1, max(-1, age(b)-age(a)))) })
+	return files
+}
+
+func (c *Cache) prune() {
+	entries, _ := os.ReadDir(c.Dir) // what cannot be listed is not removed
+	files := c.files(entries)
 	for _, old := range files[min(len(files), mostCached):] {
 		_ = os.Remove(old) // another process may have been first
 	}
@@ -124,64 +140,11 @@ func (c *Cache) prune() {
 
 const scratch = "scratch-"
 
-// keyOf hashes all that a segment is made of.
-func keyOf(list []*capability.Capability, model *embed.Model) [sha256.Size]byte {
-	k := &keyWriter{hash: sha256.New(), buf: make([]byte, 0, keyBuffer+1024)}
-	if model != nil {
-		k.say(model.Model())
-	}
-	k.say(cacheFormat)
-	k.say(backgroundText)
-	k.say(fmt.Sprint(fieldWeight, fieldLength, fieldSlope, language.Count))
-	for _, c := range list {
-		k.say(string(c.ID))
-		k.say(c.Name)
-		k.say(c.DisplayName)
-		k.say(c.Description)
-		k.say(c.Category)
-		k.sayAll(c.Tags)
-		k.sayAll(c.Aliases)
-		var keywords []string
-		if c.Triggers != nil {
-			keywords = c.Triggers.Keywords
-		}
-		k.sayAll(keywords)
-		k.say(strconv.Itoa(len(c.Parameters)))
-		for _, p := range c.Parameters {
-			k.say(p.Name)
-			k.say(p.Description)
-		}
-	}
-	k.hash.Write(k.buf)
-	return [sha256.Size]byte(k.hash.Sum(nil))
-}
-
-// A keyWriter collects short texts, which cost more one by one.
-type keyWriter struct {
-	hash hash.Hash
-	buf  []byte
-}
-
-const keyBuffer = 32 << 10
-
-func (k *keyWriter) say(text string) {
-	k.buf = append(binary.LittleEndian.AppendUint64(k.buf, uint64(len(text))), text...)
-	if len(k.buf) >= keyBuffer {
-		k.hash.Write(k.buf)
-		k.buf = k.buf[:0]
-	}
-}
-
-func (k *keyWriter) sayAll(texts []string) {
-	k.say(strconv.Itoa(len(texts)))
-	for _, t := range texts {
-		k.say(t)
-	}
-}
-
 // encode writes what is costly to make again: the words of each capability.
 func encode(s *Segment, key [sha256.Size]byte) []byte {
 	out := append([]byte(cacheFormat), key[:]...)
+	basis := basisOf(s.Model)
+	out = append(out, basis[:]...)
 	number := func(n int) { out = binary.LittleEndian.AppendUint32(out, uint32(n)) }
 	numbers := func(list []uint32) {
 		number(len(list))
@@ -199,13 +162,17 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 			number(int(m[word]))
 		}
 	}
+	number(len(s.Docs))
+	for i := range s.Docs {
+		m := markOf(s.Docs[i].Capability)
+		out = append(out, m[:]...)
+	}
 	number(s.Postings.Count)
 	for _, says := range s.Postings.Says {
 		number(int(says * 2))
 	}
 	table(s.Words.base)
 	table(s.Stems.base)
-	number(len(s.Docs))
 	out = s.appendVectors(out)
 	for i := range s.Docs {
 		d := &s.Docs[i]
@@ -222,17 +189,38 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 	return append(out, sum[:]...)
 }
 
-// decode reads a segment back, or reports that it cannot.
+// decode reads the segment of exactly this list back, or reports that it cannot.
 func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
-	head := cacheFormat + string(key[:])
-	if len(data) < len(head)+sha256.Size || !strings.HasPrefix(string(data[:len(head)]), head) {
+	if !strings.HasPrefix(string(data[:min(len(data), len(cacheFormat)+sha256.Size)]), cacheFormat+string(key[:])) {
+		return nil, false
+	}
+	at := make([]int32, len(list))
+	for i := range at {
+		at[i] = int32(i)
+	}
+	return decodeInto(data, at, list, model)
+}
+
+// decodeInto reads a segment that was kept, and makes of it the one of a list: at
+// has the place in the list of each capability that is kept, or -1 for one that is
+// gone. What the list has besides is read like something new.
+func decodeInto(data []byte, at []int32, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
+	head := len(cacheFormat) + sha256.Size
+	if len(data) < head+sha256.Size {
 		return nil, false
 	}
 	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
 	if got := sha256.Sum256(body); string(got[:]) != string(sum) {
 		return nil, false
 	}
-	r := reader{rest: body[len(head):]}
+	r := reader{rest: body[head:]}
+	if basis := basisOf(model); string(r.bytes(sha256.Size)) != string(basis[:]) {
+		return nil, false
+	}
+	kept := r.length(markSize)
+	if r.bytes(kept * markSize); kept != len(at) || r.bad {
+		return nil, false
+	}
 	s := &Segment{Model: model}
 	w := &writer{next: s, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	for range r.length(4) {
@@ -240,22 +228,17 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 	}
 	r.table(w.words, w.postings.Count)
 	r.table(w.stems, w.postings.Count)
-	if n := r.length(4); n != len(list) || r.bad {
-		return nil, false
-	}
-	codes, ok := r.vectors(s, len(list))
+	codes, ok := r.vectors(s, at, len(list))
 	if !ok {
 		return nil, false
 	}
 	r.rest4() // all that follows are numbers
 	s.Docs, s.Live = make([]Doc, len(list)), NewBits(len(list))
-	for i, c := range list {
-		d := &s.Docs[i]
-		d.Capability = c
+	for _, slot := range at {
+		var d Doc
 		if d.Lang = uint8(r.next()); int(d.Lang) >= language.Count {
 			return nil, false
 		}
-		s.Spoken[d.Lang]++
 		for f := range d.Norm {
 			d.Norm[f] = math.Float32frombits(r.next())
 		}
@@ -269,12 +252,26 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 			}
 			d.nameCodes, codes = codes[:n:n], codes[n:]
 		}
+		if slot >= 0 {
+			d.Capability = list[slot]
+			s.Docs[slot] = d
+		}
+	}
+	if len(r.all) > 0 || len(codes) > 0 {
+		return nil, false
+	}
+	for i, c := range list {
+		if s.Docs[i].Capability == nil {
+			s.Docs[i] = w.doc(c)
+			w.embed(c, i)
+		}
 		s.Live.Set(i)
-		s.Terms += len(d.Terms)
+		s.Spoken[s.Docs[i].Lang]++
+		s.Terms += len(s.Docs[i].Terms)
 		w.name(c, i)
 	}
 	w.fill()
-	return w.done(), len(r.all) == 0 && len(codes) == 0
+	return w.done(), true
 }
 
 func below(list []uint32, n int) bool {
@@ -301,6 +298,17 @@ func (r *reader) number() uint32 {
 	n := binary.LittleEndian.Uint32(r.rest)
 	r.rest = r.rest[4:]
 	return n
+}
+
+// bytes takes so many bytes.
+func (r *reader) bytes(n int) []byte {
+	if n < 0 || n > len(r.rest) {
+		r.bad = true
+		return nil
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
 }
 
 // length reads how many things of at least so many bytes follow.

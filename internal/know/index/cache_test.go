@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/know/embed"
 	"ken/internal/know/index/indextest"
 	"ken/internal/language"
 )
@@ -224,6 +225,77 @@ func TestDecodeChecks(t *testing.T) {
 	}
 }
 
+// TestCacheNear: a list that is nearly one that was kept has its segment from
+// there: only what is new is read, and nothing is left of what is gone.
+func TestCacheNear(t *testing.T) {
+	for _, model := range []*embed.Model{nil, indextest.Builtin(t)} {
+		list := indextest.Many(400)
+		c := &Cache{Dir: t.TempDir(), Name: "test", Model: model}
+		// The file has a word that is nowhere in the list, so that a segment made
+		// of the list alone is told from one that was kept.
+		planted := slices.Clone(list)
+		planted[7] = indextest.Tool("gauge", "gauge")
+		if err := os.WriteFile(filepath.Join(c.Dir, "test-0123456789abcdef"+cacheSuffix), encode(BuildWith(model, planted), keyOf(planted, model)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fresh := []*capability.Capability{indextest.Tool("aa", "reads a barometer "+indextest.Word(9)), indextest.Tool("zz", "a second")}
+		now := slices.Concat(fresh[:1], list[:7], list[8:200], list[203:], fresh[1:])
+		slices.Reverse(now[20:40])
+		got := c.Build(now)
+		if _, ok := got.Words.Get("gauge"); !ok {
+			t.Error("the kept file was not read: nothing has its word gauge")
+		}
+		only(t, c.Dir) // so little is different that the file stays the only one
+		whole := BuildWith(model, now)
+		if got.Len() != whole.Len() || got.Terms != whole.Terms || got.Spoken != whole.Spoken {
+			t.Errorf("the segment has %d capabilities and %d terms, want %d and %d", got.Len(), got.Terms, whole.Len(), whole.Terms)
+		}
+		for i := range now {
+			if g, w := got.Docs[i], whole.Docs[i]; g.Capability != w.Capability || len(g.Terms) != len(w.Terms) || g.Norm != w.Norm || !slices.Equal(g.nameCodes, w.nameCodes) {
+				t.Fatalf("slot %d has %+v, want %+v", i, g, w)
+			}
+			if model != nil && !slices.Equal(got.VectorStore.Code(i), whole.VectorStore.Code(i)) {
+				t.Fatalf("slot %d has another vector", i)
+			}
+		}
+		id, _ := got.Words.Get("gauge")
+		if list := got.Postings.Of(id); len(list) > 0 {
+			t.Errorf("what is gone is still found: %v", list)
+		}
+		// Where more is different, the next start has a file of its own.
+		c.Build(now[:380])
+		if n := len(kept(t, c.Dir)); n != 2 {
+			t.Errorf("after a list with %d fewer there are %d files, want 2", len(now)-380, n)
+		}
+		// A file that has little in common is not read.
+		if s := c.Build(indextest.Many(1200)[800:]); s.Len() != 400 {
+			t.Errorf("another list has %d, want 400", s.Len())
+		}
+	}
+}
+
+// TestCacheNearDamaged: a damaged file of nearly the same list is as none.
+func TestCacheNearDamaged(t *testing.T) {
+	list := indextest.Many(300)
+	c := &Cache{Dir: t.TempDir(), Name: "test"}
+	c.Build(list[:299])
+	path, good := only(t, c.Dir)
+	want := dump(Build(list))
+	for _, bad := range []string{"", good[:60], good[:100], good[:len(good)/2], good[:len(good)-1] + "x", strings.Replace(good, cacheFormat, "ken index 0\n", 1)} {
+		for name := range kept(t, c.Dir) {
+			if err := os.Remove(filepath.Join(c.Dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := dump(c.Build(list)); got != want {
+			t.Errorf("a file of %d bytes: the segment is another", len(bad))
+		}
+	}
+}
+
 func TestCachePrunes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "odd [name]*")
 	c := &Cache{Dir: dir, Name: "a"}
@@ -331,7 +403,7 @@ func TestCacheFormat(t *testing.T) {
 		s.Docs[i].Norm = [fields]float32{}
 	}
 	sum := sha256.Sum256(encode(s, [sha256.Size]byte{}))
-	const format, want = "ken index 4\n", "31fefb317a496f72"
+	const format, want = "ken index 5\n", "11f2ad73be4acdd6"
 	if got := hex.EncodeToString(sum[:8]); got != want || cacheFormat != format {
 		t.Errorf("format %q writes %s, want %q to write %s: give cacheFormat its next number and put both here", cacheFormat, got, format, want)
 	}

@@ -40,22 +40,19 @@ func (s *Segment) appendVectors(out []byte) []byte {
 	return out
 }
 
-// vectors reads what appendVectors wrote, for n capabilities.
-func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
+// vectors reads what appendVectors wrote into the slots of at, of n; a slot below
+// zero is left out.
+func (r *reader) vectors(s *Segment, at []int32, n int) (codes []uint64, ok bool) {
 	if s.Model == nil {
 		return nil, true
 	}
 	dims := s.Model.Dimensions()
-	if n*dims > len(r.rest) {
+	all := r.bytes(len(at) * dims)
+	if r.bad {
 		return nil, false
 	}
-	all := make([]int8, n*dims)
-	for i, b := range r.rest[:n*dims] {
-		all[i] = int8(b)
-	}
-	r.rest = r.rest[n*dims:]
 	s.VectorStore = (*Vectors)(nil).changed(s.Model.Model(), dims)
-	s.VectorStore.fill(all, n)
+	s.VectorStore.fill(all, at, n)
 	codes = make([]uint64, r.length(8))
 	for i := range codes {
 		codes[i] = binary.LittleEndian.Uint64(r.rest[8*i:])
@@ -64,17 +61,23 @@ func (r *reader) vectors(s *Segment, n int) (codes []uint64, ok bool) {
 	return codes, !r.bad
 }
 
-// fill sets the vectors of the first n slots to those in bytes.
-func (v *Vectors) fill(bytes []int8, n int) {
-	v.n = n
-	for from := 0; from < n; from += VectorsPerPage {
-		p := &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)}
-		v.Pages = append(v.Pages, p)
-		copy(p.bytes, bytes[from*v.Dims:])
-		for at := range min(VectorsPerPage, n-from) {
-			p.Has |= 1 << at
-			v.derive(p, at)
+// fill sets the vectors of the slots in at, of n, to those in bytes.
+func (v *Vectors) fill(bytes []byte, at []int32, n int) {
+	for range (n + VectorsPerPage - 1) / VectorsPerPage {
+		v.Pages = append(v.Pages, &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)})
+	}
+	for i, slot := range at {
+		if slot < 0 {
+			continue
 		}
+		p, at := v.Pages[slot/VectorsPerPage], int(slot%VectorsPerPage)
+		own := p.bytes[at*v.Dims : (at+1)*v.Dims]
+		for j, b := range bytes[i*v.Dims : (i+1)*v.Dims] {
+			own[j] = int8(b)
+		}
+		p.Has |= 1 << at
+		v.n++
+		v.derive(p, at)
 	}
 }
 
