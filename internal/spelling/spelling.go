@@ -2,7 +2,11 @@
 // "did you mean" in errors.
 package spelling
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+)
 
 // Fold returns a key in lower case without "_", "-" and spaces, so that all
 // spellings of it are equal.
@@ -27,15 +31,59 @@ func Nearest(s string, words []string) string {
 		return ""
 	}
 	best, bestDistance := "", 1+max(1, min(2, len(asked)-2), len(asked)/3) // in a word of three letters, two edits leave nothing of it
+	letters := lettersOf(asked)
+	var buf [longestWord]rune
 	for _, w := range words {
 		if apart := len(w) - len(asked); len(w) > 4*longestWord || -apart >= bestDistance {
 			continue // far shorter, or too long to be a word
 		}
-		if d := distance(asked, []rune(Fold(w))); d < bestDistance {
+		folded, ok := foldInto(buf[:0], w)
+		if !ok || least(asked, folded, letters) >= bestDistance {
+			continue
+		}
+		if d := distance(asked, folded); d < bestDistance {
 			best, bestDistance = w, d
 		}
 	}
 	return best
+}
+
+// foldInto is [Fold] as letters, for a word of at most longestWord of them. A list of
+// 100,000 ids is looked through in the time that a caller waits, so it allocates
+// nothing for an ASCII word.
+func foldInto(into []rune, w string) ([]rune, bool) {
+	for i := 0; i < len(w); i++ {
+		c := w[i]
+		switch {
+		case c >= utf8.RuneSelf:
+			folded := []rune(Fold(w))
+			return folded, len(folded) <= longestWord
+		case c == '_' || c == '-' || c == ' ':
+			continue
+		case len(into) == longestWord:
+			return nil, false
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		into = append(into, rune(c))
+	}
+	return into, true
+}
+
+// least returns a number of edits that the distance of a and b is not below: an edit
+// makes a word one letter longer or shorter, and brings or takes away one letter.
+func least(a, b []rune, inA uint64) int {
+	inB := lettersOf(b)
+	return max(len(a)-len(b), len(b)-len(a), bits.OnesCount64(inA&^inB), bits.OnesCount64(inB&^inA))
+}
+
+// lettersOf returns the set of letters in a word, some of which share a bit.
+func lettersOf(word []rune) uint64 {
+	var set uint64
+	for _, c := range word {
+		set |= 1 << (c & 63)
+	}
+	return set
 }
 
 const longestWord = 64 // in letters; longer texts are never suggested
