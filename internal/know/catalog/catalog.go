@@ -95,6 +95,9 @@ type Catalog struct {
 	broken  map[string]capability.Problem // by source: why it could not be read
 	judged  map[*capability.Capability]judgement
 	bins    map[string]bool // programs that the last build asked about
+	stale   bool            // a source brought news since the last rebuild
+
+	waiting atomic.Int32 // watched sources that have a batch and wait for mu
 }
 
 // New makes a Catalog that is empty until Load.
@@ -291,11 +294,23 @@ func (c *Catalog) Watch(ctx context.Context) error {
 
 func (c *Catalog) follow(ctx context.Context, w capability.Watcher) {
 	for b, err := range w.Watch(ctx) {
-		c.mu.Lock()
-		if c.takeLocked(w.Name(), b, err) {
-			c.rebuildLocked()
-		}
-		c.mu.Unlock()
+		c.news(w.Name(), b, err)
+	}
+}
+
+// news takes what a watched source brought. Where others wait with theirs, the last
+// of them makes one snapshot of all: with many capabilities a snapshot takes most of
+// a second, and thirty sources may learn at once that they cannot be watched.
+func (c *Catalog) news(name string, b capability.Batch, err error) {
+	c.waiting.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.waiting.Add(-1) == 0
+	if c.takeLocked(name, b, err) {
+		c.stale = true
+	}
+	if c.stale && last {
+		c.rebuildLocked()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // would be the same as the one that is there. It runs at every change of a file,
 // so it is linear and leaves to the snapshot's first reader whatever can wait.
 func (c *Catalog) rebuildLocked() *Snapshot {
+	c.stale = false
 	now, next := c.current.Load(), c.buildLocked()
 	if now.version > 0 && now.same(next) {
 		return now

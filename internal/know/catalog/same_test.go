@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -80,6 +82,35 @@ func TestNothingNew(t *testing.T) {
 				t.Errorf("the snapshot has another attachment: %v; news: %v", follows, tt.news)
 			}
 		})
+	}
+}
+
+// TestNewsTogether: sources that have news at once share one snapshot, also where the
+// last in line has nothing new.
+func TestNewsTogether(t *testing.T) {
+	const n = 30
+	var sources []capability.Source
+	for i := range n {
+		sources = append(sources, from(fmt.Sprintf("s%d", i)))
+	}
+	c := loaded(t, Config{Sources: sources})
+	before := c.Snapshot().Version()
+	c.mu.Lock()
+	var wg sync.WaitGroup
+	for i := range n {
+		b := capability.Batch{}
+		if i > 0 {
+			b.Capabilities = []*capability.Capability{tool(fmt.Sprintf("one%d", i))}
+		}
+		wg.Go(func() { c.news(fmt.Sprintf("s%d", i), b, nil) })
+	}
+	for c.waiting.Load() < n {
+		runtime.Gosched()
+	}
+	c.mu.Unlock()
+	wg.Wait()
+	if s := c.Snapshot(); s.Version() != before+1 || s.Len() != n-1 {
+		t.Errorf("there are %d capabilities in version %d, want %d in version %d", s.Len(), s.Version(), n-1, before+1)
 	}
 }
 
