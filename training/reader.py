@@ -12,6 +12,7 @@ base weights is put back. Writes under --work/reader:
     vectors-SPLIT.i8    of every document and evaluated query of every set and of
                         the queries that nothing answers: 384 int8 and a float32 scale each
     weights.json        names and shapes of the tensors
+    all-VARIANT-SPLIT.npy   vectors of every text, for nothing.py
 
 and the numbers, alone and with BM25, left out and dev, to --work/results.
 Dev numbers are reported and never used to choose anything.
@@ -39,6 +40,8 @@ BASE = dict(train.DEFAULTS, teacher_model="minilm", teacher_lr=4e-5, teacher_ste
 VARIANTS = {
     "openapi": BASE,
     "extra": dict(BASE, teacher_extra=0.25, teacher_reworded=0.3),
+    "none": dict(BASE, teacher_extra=0.25, teacher_reworded=0.3, teacher_none=0.3),
+    "none1": dict(BASE, teacher_extra=0.25, teacher_reworded=0.3, teacher_none=1.0),
     "wide": dict(BASE, teacher_extra=0.5, teacher_reworded=0.3, teacher_steps=900),
 }
 
@@ -88,6 +91,7 @@ def finish(a, data, split):
         vec = te.encode(model, data, cut)
         found[name] = numbers(data, vec, split)
         train.show(f"{a.variant} {split} {name}", found[name])
+    train.save(os.path.join(a.work, "reader", f"all-{a.variant}-{split}.npy"), vec)
     state = {k: v.half() for k, v in mixed(a, split, seeds, a.back).items()}
     body = b"".join(v.numpy().astype("<f2").tobytes() for v in state.values())
     with open(os.path.join(a.work, "reader", f"weights-{split}.f16"), "wb") as f:

@@ -133,13 +133,16 @@ def fine_tune(model, data, split, hard, opt, deadline, log=print):
     plain = [p for p in model.parameters() if p.ndim <= 1]
     adam = torch.optim.AdamW([{"params": decay, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}], lr=1.0,
                              **({"fused": True} if data.device.type == "cuda" else {}))
+    none = torch.nn.Parameter(torch.tensor(0.3, device=data.device))  # the similarity at which nothing fits as well
+    if opt["teacher_none"]:
+        adam.add_param_group({"params": [none], "weight_decay": 0.0, "faster": 50})
     warm = max(1, steps // 10)
     model.train()
     start, shown = time.time(), torch.zeros((), device=data.device)
     for step in range(steps):
         lr = opt["teacher_lr"] * min((step + 1) / warm, (steps - step) / max(1, steps - warm))
         for g in adam.param_groups:
-            g["lr"] = lr
+            g["lr"] = lr * g.get("faster", 1)
         s = data.sets[names[rng.choice(len(names), p=weights)]]
         picked = rng.choice(seen[s.name], opt["teacher_batch"])
         docs = draw_docs(s, picked, hard[s.name], 3, 64, 200, rng)
@@ -157,6 +160,8 @@ def fine_tune(model, data, split, hard, opt, deadline, log=print):
         for i, (_, weight) in enumerate(tables):
             q, d = 2 * i, 2 * i + 1
             loss = loss + weight * in_batch(30 * vec[2 + q] @ vec[2 + d].T, texts[q], texts[d], 0.0)
+        if opt["teacher_none"]:
+            loss = loss + opt["teacher_none"] * nothing_fits(vec, 30 * none, logits, gold, target, texts)
         adam.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -171,6 +176,28 @@ def fine_tune(model, data, split, hard, opt, deadline, log=print):
             log(f"  teacher {split}: step {step + 1}/{steps} loss {shown.item():.3f} {time.time() - start:.0f} s")
     model.eval()
     return model
+
+
+def nothing_fits(vec, none, logits, gold, target, texts):
+    """How well nothing is told from something: an answer is nearer than none, all else is farther.
+
+    Without it only the order of a query's documents counts, and similarities of two queries
+    cannot be compared.
+    """
+    def with_none(x):
+        return F.log_softmax(torch.cat([x, none.expand(len(x), 1).to(x.dtype)], 1), -1)
+
+    loss = -(target * with_none(logits)[:, :-1]).sum(1).mean()
+    loss = loss - 0.5 * with_none(logits.masked_fill(gold, -1e4))[:, -1].mean()
+    for i in range(0, len(texts), 2):
+        q, d = vec[2 + i], vec[3 + i]
+        own = 30 * q @ d.T
+        same = (texts[i][:, None] == texts[i][None]) | (texts[i + 1][:, None] == texts[i + 1][None])
+        eye = torch.eye(len(q), dtype=torch.bool, device=q.device)
+        loss = loss - 0.5 * with_none(own.masked_fill(same & ~eye, -1e4)).diagonal().mean()
+        loss = loss - 0.25 * with_none(own.masked_fill(same, -1e4))[:, -1].mean()
+        loss = loss - 0.25 * with_none(30 * q @ vec[1].T)[:, -1].mean() - 0.25 * with_none(30 * vec[0] @ d.T)[:, -1].mean()
+    return loss
 
 
 def choose_query(columns, reworded, rng):

@@ -45,7 +45,7 @@ DEFAULTS = {
     "seed": 0, "seeds": 1,
     # fine-tuning of a teacher
     "teacher_model": "gte", "teacher_steps": 350, "teacher_lr": 2e-5, "teacher_batch": 64, "teacher_pairs": 64, "teacher_run": 8,
-    "teacher_openapi": 0.5, "teacher_extra": 0.0, "teacher_reworded": 0.0,
+    "teacher_openapi": 0.5, "teacher_extra": 0.0, "teacher_reworded": 0.0, "teacher_none": 0.0,
     # teachers of a student: a row of TEACHERS, for the second also "raw"; its share; logit scales of both
     "teacher": "base", "teacher2": "raw", "second": 0.5, "scale1": 30.0, "scale2": 20.0,
     # student; ema: share of the old rows that a running mean keeps at each step, 0 for the rows of the last step

@@ -288,7 +288,7 @@ func (c *chaos) adder(ctx context.Context, i int) {
 // with what happened.
 func (c *chaos) settleJobs() {
 	times := c.times()
-	states := map[string]int{}
+	states, whys := map[string]int{}, map[string]int{}
 	for word, id := range c.jobs {
 		var job struct{ State, Why string }
 		ended := func() bool {
@@ -300,6 +300,9 @@ func (c *chaos) settleJobs() {
 			c.t.Errorf("job %s (%s) never ends: %+v", id, word, job)
 		}
 		states[job.State]++
+		if job.State != "done" {
+			whys[job.State+": "+strings.ReplaceAll(job.Why, id, "ID")]++
+		}
 		if n := times[word]; job.State == "done" && n != 1 {
 			if n = c.times()[word]; n != 1 { // it ended only now
 				c.t.Errorf("job %s is done, and %s happened %d times", id, word, n)
@@ -312,6 +315,9 @@ func (c *chaos) settleJobs() {
 		}
 	}
 	c.t.Logf("jobs: %d acknowledged, %v", len(c.jobs), states)
+	for why, n := range whys {
+		c.t.Logf("%d jobs %s", n, why)
+	}
 	if len(c.jobs) == 0 || states["done"] == 0 {
 		c.t.Error("no job was done")
 	}
