@@ -18,71 +18,134 @@ import (
 	"ken/internal/store/storetest"
 )
 
+// shell runs a command on a replica, as the user.
+func (r *replica) shell(ctx context.Context, token, session, cmd string) (int, []byte, error) {
+	return requestTo(ctx, http.MethodPost, r.url+"/api/v1/invoke", token, map[string]any{"session": session, "target": "tool:shell", "arguments": map[string]any{"cmd": cmd}})
+}
+
+// allowShell approves all commands of a session.
+func (r *replica) allowShell(t *testing.T, session string) {
+	t.Helper()
+	_, asked := r.invoke(t, r.token, session, "tool:shell", map[string]any{"cmd": "true"})
+	if status, text := r.ask(t, http.MethodPost, "/api/v1/approvals/"+asked.ticket(), r.token, map[string]any{"effect": "grant", "scope": "session", "covers": "tool"}); status != http.StatusOK {
+		t.Fatalf("grant: %d %s", status, text)
+	}
+}
+
+// atOnce makes calls on all replicas, and checks how many ran at once.
+func atOnce(t *testing.T, r []*replica, each, limit int) {
+	t.Helper()
+	r[0].allowShell(t, "all")
+	var all sync.WaitGroup
+	for _, s := range r {
+		for range each {
+			all.Go(func() {
+				status, text, err := s.shell(t.Context(), r[0].token, "all", "echo + >> times.txt; sleep 0.1; echo - >> times.txt")
+				if status != http.StatusOK {
+					t.Errorf("a call: %d %.300s %v", status, text, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	text, err := os.ReadFile(filepath.Join(r[0].work, "times.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, most, began := 0, 0, 0
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "+" {
+			running++
+			began++
+		} else {
+			running--
+		}
+		most = max(most, running)
+	}
+	t.Logf("%d calls on %d replicas, at most %d at once", began, len(r), most)
+	if most > limit || began != len(r)*each {
+		t.Errorf("%d calls began, at most %d at once; want %d, and %d at once", began, most, len(r)*each, limit)
+	}
+}
+
+// hold has a replica run so many commands that do not end, until ctx ends.
+func (r *replica) hold(t *testing.T, ctx context.Context, all *sync.WaitGroup, token string, n int) {
+	t.Helper()
+	for range n {
+		all.Go(func() { _, _, _ = r.shell(ctx, token, "all", "echo x >> long.txt; sleep 60") })
+	}
+	if !until(func() bool {
+		text, _ := os.ReadFile(filepath.Join(r.work, "long.txt"))
+		return strings.Count(string(text), "x") == n
+	}) {
+		t.Fatal("one replica does not get all places")
+	}
+}
+
 // TestClusterLimits: limits hold for all replicas together, and the share of a replica that
 // was killed comes back.
 func TestClusterLimits(t *testing.T) {
 	t.Run("calls at once", func(t *testing.T) {
 		const replicas, limit, calls = 3, 3, 5
 		r := newReplicas(t, replicas, storetest.Postgres(t), shellOpen, fmt.Sprintf("limits: {perExtension: %d}\n", limit))
-		shell := func(ctx context.Context, s *replica, cmd string) (int, []byte, error) {
-			return requestTo(ctx, http.MethodPost, s.url+"/api/v1/invoke", r[0].token, map[string]any{"session": "all", "target": "tool:shell", "arguments": map[string]any{"cmd": cmd}})
-		}
-		_, asked := r[0].invoke(t, r[0].token, "all", "tool:shell", map[string]any{"cmd": "true"})
-		if status, text := r[0].ask(t, http.MethodPost, "/api/v1/approvals/"+asked.ticket(), r[0].token, map[string]any{"effect": "grant", "scope": "session", "covers": "tool"}); status != http.StatusOK {
-			t.Fatalf("grant: %d %s", status, text)
-		}
+		atOnce(t, r, calls, limit)
 		var all sync.WaitGroup
-		for _, s := range r {
-			for range calls {
-				all.Go(func() {
-					status, text, err := shell(t.Context(), s, "echo + >> times.txt; sleep 0.1; echo - >> times.txt")
-					if status != http.StatusOK {
-						t.Errorf("a call: %d %.300s %v", status, text, err)
-					}
-				})
-			}
-		}
-		all.Wait()
-		text, err := os.ReadFile(filepath.Join(r[0].work, "times.txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		running, most, began := 0, 0, 0
-		for line := range strings.Lines(string(text)) {
-			if strings.TrimSpace(line) == "+" {
-				running++
-				began++
-			} else {
-				running--
-			}
-			most = max(most, running)
-		}
-		t.Logf("%d calls on %d replicas, at most %d at once", began, replicas, most)
-		if most > limit || began != replicas*calls {
-			t.Errorf("%d calls began, at most %d at once; want %d, and %d at once", began, most, replicas*calls, limit)
-		}
 
 		// One replica takes all places and is killed.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		for range limit {
-			all.Go(func() { _, _, _ = shell(ctx, r[0], "echo x >> long.txt; sleep 60") })
-		}
-		if !until(func() bool {
-			text, _ := os.ReadFile(filepath.Join(r[0].work, "long.txt"))
-			return strings.Count(string(text), "x") == limit
-		}) {
-			t.Fatal("one replica does not get all places")
-		}
+		r[0].hold(t, ctx, &all, r[0].token, limit)
 		_ = r[0].cmd.Process.Kill()
 		killed := time.Now()
-		if status, text, err := shell(t.Context(), r[1], "echo after"); status != http.StatusOK {
+		if status, text, err := r[1].shell(t.Context(), r[0].token, "all", "echo after"); status != http.StatusOK {
 			t.Errorf("after a replica was killed: %d %s %v", status, text, err)
 		}
 		t.Logf("a call on another replica got its place %v after the kill", time.Since(killed).Round(10*time.Millisecond))
 		cancel()
 		all.Wait()
 	})
+
+	// Calls of a principal, or of a tenant, count whatever they call. Others do not wait for them.
+	for _, key := range []string{"perPrincipal", "perTenant"} {
+		t.Run(key, func(t *testing.T) {
+			const replicas, limit, calls = 2, 2, 5
+			people, stop, err := newIssuer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			eve, err := people.token(map[string]any{"sub": "eve", "org": "elsewhere"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newReplicas(t, replicas, storetest.Postgres(t), shellOpen,
+				fmt.Sprintf("limits: {%s: %d}\nserve: {oidc: {issuer: %q, clientID: ken, tenantClaim: org}}\n", key, limit, people.url))
+			atOnce(t, r, calls, limit)
+			if out, err := r[0].command("config", "set", "--shared", "limits.wait", "1s").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			var all sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r[0].hold(t, ctx, &all, r[0].token, limit)
+			note := map[string]any{"path": "note.txt"}
+			want := fmt.Sprintf("one of the %d that limits.%s lets run at once", limit, key)
+			if !until(func() bool { // once the setting is there
+				status, got := r[1].invoke(t, r[0].token, "all", "tool:read_file", note)
+				return status == http.StatusServiceUnavailable && got.Rule == "limits.wait" && strings.Contains(got.Detail, want)
+			}) {
+				t.Errorf("a call on another replica does not say %q", want)
+			}
+			if status, got := r[1].invoke(t, eve, "hers", "tool:read_file", note); status != http.StatusOK {
+				t.Errorf("a call of another tenant: %d %+v", status, got)
+			}
+			cancel()
+			all.Wait()
+			if status, got := r[1].invoke(t, r[0].token, "all", "tool:read_file", note); status != http.StatusOK {
+				t.Errorf("a call when the others have ended: %d %+v", status, got)
+			}
+		})
+	}
 
 	t.Run("requests a second", func(t *testing.T) {
 		const perSecond, burst, replicas = 20, 20, 2

@@ -37,14 +37,42 @@ func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: issuer")
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	i, stop, err := newIssuer()
 	ts.Check(err)
-	i := &issuer{key: key}
-	server := httptest.NewServer(i)
-	ts.Defer(server.Close)
-	i.url = server.URL
+	ts.Defer(stop)
 	issuers.Store(ts.Getenv("WORK"), i)
 	ts.Setenv("ISSUER", i.url)
+}
+
+func newIssuer() (i *issuer, stop func(), err error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, nil, err
+	}
+	i = &issuer{key: key}
+	server := httptest.NewServer(i)
+	i.url = server.URL
+	return i, server.Close, nil
+}
+
+// token returns a token for the client ken, with these claims besides those that every
+// token has.
+func (i *issuer) token(more map[string]any) (string, error) {
+	now := time.Now()
+	claims := map[string]any{"iss": i.url, "aud": "ken", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	maps.Copy(claims, more)
+	head, err := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "1"})
+	if err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signed := base64.RawURLEncoding.EncodeToString(head) + "." + base64.RawURLEncoding.EncodeToString(body)
+	sum := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, sum[:])
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), err
 }
 
 // ServeHTTP tells about the issuer, and its key.
@@ -79,18 +107,9 @@ func person(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: issuer, then person NAME CLAIMS")
 	}
 	i := value.(*issuer)
-	now := time.Now()
-	claims := map[string]any{"iss": i.url, "aud": "ken", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	var more map[string]any
 	ts.Check(json.Unmarshal([]byte(args[1]), &more))
-	maps.Copy(claims, more)
-	head, err := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "1"})
+	token, err := i.token(more)
 	ts.Check(err)
-	body, err := json.Marshal(claims)
-	ts.Check(err)
-	signed := base64.RawURLEncoding.EncodeToString(head) + "." + base64.RawURLEncoding.EncodeToString(body)
-	sum := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, sum[:])
-	ts.Check(err)
-	ts.Setenv(args[0], signed+"."+base64.RawURLEncoding.EncodeToString(signature))
+	ts.Setenv(args[0], token)
 }

@@ -145,7 +145,22 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 	}
-	const calls = 30
+	trips := func(name string, wire *storetest.Wire, do func(int), most float64) {
+		t.Helper()
+		const calls = 30
+		for i := range 3 { // statements are prepared
+			do(1000 + i)
+		}
+		before, all := wire.About(), wire.Trips()
+		for i := range calls {
+			do(i)
+		}
+		got := float64(wire.About()-before) / calls
+		t.Logf("a call %s waits %.1f times for PostgreSQL; with what the replicas ask by themselves meanwhile, %.1f times", name, got, float64(wire.Trips()-all)/calls)
+		if got > most+0.3 { // the end of the call before may come late
+			t.Errorf("a call %s waits %.1f times for PostgreSQL, want at most %.0f", name, got, most)
+		}
+	}
 	for _, tt := range []struct {
 		name string
 		do   func(int)
@@ -156,19 +171,18 @@ func TestRoundTrips(t *testing.T) {
 		{"of a command with its question and answer", approved("tool:shell", echo, false), 6},
 		{"of a command with a key, its question and its answer", approved("tool:shell", echo, true), 6},
 	} {
-		for i := range 3 { // statements are prepared
-			tt.do(1000 + i)
-		}
-		before, all := wire.About(), wire.Trips()
-		for i := range calls {
-			tt.do(i)
-		}
-		got := float64(wire.About()-before) / calls
-		t.Logf("a call %s waits %.1f times for PostgreSQL; with what the replicas ask by themselves meanwhile, %.1f times", tt.name, got, float64(wire.Trips()-all)/calls)
-		if got > tt.most+0.3 { // the end of the call before may come late
-			t.Errorf("a call %s waits %.1f times for PostgreSQL, want at most %.0f", tt.name, got, tt.most)
-		}
+		trips(tt.name, wire, tt.do, tt.most)
 	}
+
+	// With limits of calls for all replicas together, what renews the shares is counted too.
+	wire = storetest.NewWire(t, storetest.Postgres(t), "approval/", "effect/", "result/", "result-text/", "quota/")
+	r = newReplicas(t, 2, wire.Address, "policy: {intents: \"off\"}\nlimits: {perPrincipal: 8, perTenant: 16}\nserve: {rate: {requests: 0}}\n")
+	a, b = r[0], r[1]
+	if err := os.WriteFile(filepath.Join(a.work, ".env"), []byte("KEY=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trips("without approval, with limits", wire, plain, 3)
+	trips("with its question and answer, and limits", wire, approved("tool:read_file", env, false), 6)
 }
 
 // TestStoreAway: while PostgreSQL is away a replica denies and says why, and it works again

@@ -117,9 +117,9 @@ func (a *App) newRunner() (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	var places runner.Places // nil: of this machine alone
+	var places func(kind string) runner.Places // nil: of this machine alone
 	if q := a.Replicas.quota(); q != nil {
-		places = q.Slots("extension")
+		places = func(kind string) runner.Places { return q.Slots(kind) }
 	}
 	r, err := runner.New(runner.Config{
 		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, RecentRules: a.recentRules, Desk: desk, Effects: db, Results: kept,
@@ -166,7 +166,7 @@ func (a *App) capability(name capability.ID) (*capability.Capability, bool) {
 func callLimits(now *config.Config, drain time.Duration) runner.Limits {
 	l := now.Limits
 	return runner.Limits{
-		Concurrent: l.Concurrent, PerExtension: l.PerExtension, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
+		Concurrent: l.Concurrent, PerExtension: l.PerExtension, PerPrincipal: l.PerPrincipal, PerTenant: l.PerTenant, Queue: l.Queue, QueuePerExtension: l.QueuePerExtension, Wait: l.Wait,
 		Timeout: l.Timeout, MaxTimeout: l.MaxTimeout, Slow: l.Slow, ArgumentBytes: l.ArgumentBytes, ArgumentDepth: l.ArgumentDepth,
 		Inline: l.Inline, DataBytes: l.DataBytes, Remember: l.Remember, Drain: drain,
 	}

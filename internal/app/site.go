@@ -325,6 +325,14 @@ func (s *Site) readings() metrics.Readings {
 			st := a.OperatorView().Stats()
 			return metrics.Catalog{Capabilities: st.Capabilities, Available: st.Available, Quarantined: st.Quarantined, Problems: st.Errors, Version: st.Version}
 		},
+		Calls: func() (running, waiting int) {
+			r, made := a.runner.Peek()
+			if !made {
+				return 0, 0
+			}
+			l := r.Load()
+			return l.Running, l.Waiting
+		},
 		Pending: func() (int, error) {
 			desk, made := a.desk.Peek()
 			if !made {

@@ -293,7 +293,8 @@ func (c *serveCommand) site(ctx context.Context, a *app.App, addr string, log *s
 	set := a.Settings.Serve
 	guard := auth.Config{
 		Off: set.Auth == config.AuthOff, Owner: auth.Owner(a.Principal), Loopback: config.Loopback(host), Hosts: set.Hosts, Origins: set.Origins, Views: httpapi.Views(),
-		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open}, Log: log,
+		OIDC: a.OIDC(), SignOuts: a.SignOuts, Rate: auth.Rate{Requests: float64(set.Rate.Requests), Burst: set.Rate.Burst, Open: set.Rate.Open},
+		TenantRate: auth.Rate{Requests: float64(set.TenantRate.Requests), Burst: set.TenantRate.Burst}, Log: log,
 	}
 	// All agents of a person may run at once, so a server that only this
 	// machine can reach has a limit only if the configuration sets one.

@@ -13,6 +13,8 @@ import (
 type Limits struct {
 	Concurrent        int // calls that run at once; default 64
 	PerExtension      int // of one extension; default 16
+	PerPrincipal      int // of one principal; zero, the default: no limit
+	PerTenant         int // of one tenant; zero, the default: no limit
 	Queue             int // calls that wait; default 4096
 	QueuePerExtension int // of one extension; default 1024
 
@@ -215,6 +217,10 @@ func limitsSettings() []setting[Config] {
 			func(c *Config) *int { return &c.Limits.Concurrent }, whole(1, mostCalls)),
 		entry("limits.perExtension", "Maximum calls of one extension that run at the same time. With PostgreSQL, in all processes together.",
 			func(c *Config) *int { return &c.Limits.PerExtension }, whole(1, mostCalls)),
+		entry("limits.perPrincipal", "Maximum calls of one principal that run at the same time; none: no limit. With PostgreSQL, in all processes together.",
+			func(c *Config) *int { return &c.Limits.PerPrincipal }, whole(1, mostCalls).orNone(0)),
+		entry("limits.perTenant", "Maximum calls of all principals of one tenant that run at the same time; none: no limit. With PostgreSQL, in all processes together.",
+			func(c *Config) *int { return &c.Limits.PerTenant }, whole(1, mostCalls).orNone(0)),
 		entry("limits.queue", "Maximum waiting calls. If there are more, calls of the session with the most waiting calls are denied first.",
 			func(c *Config) *int { return &c.Limits.Queue }, whole(1, mostCalls)),
 		entry("limits.queuePerExtension", "Maximum waiting calls of one extension.",

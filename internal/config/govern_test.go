@@ -32,7 +32,7 @@ func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
 	}
 	want := Default()
 	want.Limits = Limits{
-		3, 2, 5, 4, time.Minute, 10 * time.Second, time.Hour, 1500 * time.Millisecond,
+		3, 2, 6, 7, 5, 4, time.Minute, 10 * time.Second, time.Hour, 1500 * time.Millisecond,
 		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour, 2, time.Minute, Jobs{2, 3, 4, 5, 48 * time.Hour, false},
 	}
 	want.Requests = Requests{2 << 20, 3, 0, 4}

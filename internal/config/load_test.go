@@ -185,7 +185,7 @@ func TestConfigDefaults(t *testing.T) {
 		"policy.toolAccess": "{global: {enabled: true, mode: full}, tools: {shell: {enabled: true, mode: allowlist, " +
 			"allowedPrefixes: [echo, pwd, ls, date, uname, whoami], timeoutMs: 15000, maxOutputChars: 20000, allowAnyCwd: false}}}",
 
-		"limits.concurrent": "64", "limits.perExtension": "16", "limits.queue": "4096", "limits.queuePerExtension": "1024", "limits.wait": "0s",
+		"limits.concurrent": "64", "limits.perExtension": "16", "limits.perPrincipal": "none", "limits.perTenant": "none", "limits.queue": "4096", "limits.queuePerExtension": "1024", "limits.wait": "0s",
 		"limits.timeout": "5m", "limits.maxTimeout": "0s", "limits.slow": "5s", "limits.argumentBytes": "1MiB", "limits.argumentDepth": "64",
 		"limits.inline": "20000", "limits.dataBytes": "8MiB", "limits.remember": "24h", "limits.browsers": "4", "limits.browserIdle": "5m",
 		"requests.bytes": "8MiB", "requests.rate": "10", "requests.retries": "2", "requests.pages": "20",
@@ -201,7 +201,7 @@ func TestConfigDefaults(t *testing.T) {
 		"results.keep": "24h", "results.perSession": "64", "results.maxBytes": "64MiB", "results.maxTotal": "2GiB", "results.bucket": `""`,
 
 		"experiment.name": `""`, "experiment.config": `""`,
-		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "serve.stopDelay": "250ms", "serve.drain": "30s", "store": `""`,
+		"serve.addr": "127.0.0.1:7777", "serve.auth": "on", "serve.hosts": "[]", "serve.origins": "[]", "serve.oidc": "{}", "serve.rate": "{requests: 50, burst: 200, open: 1000}", "serve.tenantRate": "{requests: 0, burst: 0}", "serve.stopDelay": "250ms", "serve.drain": "30s", "store": `""`,
 		"mcp.servers": "{}", "mcp.import": "[]", "mcp.surface": "auto", "mcp.surfaces": "{}", "mcp.pinned": "[]", "mcp.new": "quarantine", "mcp.changed": "quarantine", "mcp.trustHints": "[]", "mcp.idle": "10m", "mcp.instructions": "500", "mcp.registry": "https://registry.modelcontextprotocol.io", "mcp.maxTools": "10000", "databases": "{}",
 
 		"model": `""`, "providers": "{}",
@@ -309,6 +309,7 @@ serve:
     scopes: [openid, groups]
     name: Example Inc
   rate: {requests: 5}
+  tenantRate: {requests: 9, burst: 10}
   stopDelay: 2s
   drain: 1m
 experiment:
@@ -352,7 +353,7 @@ experiment:
 				UserClaim: "email", TenantClaim: "org", RolesClaim: "realm_access.roles", NameClaim: "nickname",
 				Operators: []string{"ken-admins"}, Admit: []string{"ken-users", "ken-admins"}, Scopes: []string{"openid", "groups"}, Name: "Example Inc",
 			},
-			Rate: ServeRate{Requests: 5, Burst: 200, Open: 1000}, StopDelay: 2 * time.Second, Drain: time.Minute,
+			Rate: ServeRate{Requests: 5, Burst: 200, Open: 1000}, TenantRate: ServeRate{Requests: 9, Burst: 10}, StopDelay: 2 * time.Second, Drain: time.Minute,
 		},
 	}
 	allowedBySchema(t, file)
@@ -611,6 +612,8 @@ func TestT16ConfigProjectMayNotWiden(t *testing.T) {
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter2@db/ken", ""},
 		{"store: postgres://ada:hunter2@db/ken", "store: postgres://ada:hunter3@db/ken", "store is postgres://ada:•••@db/ken here and postgres://ada:•••@db/ken without it"},
 		{"", "limits: {concurrent: 1, perExtension: 1, queue: 1, queuePerExtension: 1, wait: 1s, timeout: 1s, maxTimeout: 1s, slow: 1s}", ""},
+		{"", "limits: {perPrincipal: 5, perTenant: 9}", ""},
+		{"limits: {perPrincipal: 4}", "limits: {perPrincipal: 5}", ""}, // no more than the default: the user's stands
 		{"", "limits: {argumentBytes: 1KB, argumentDepth: 2, inline: 100, dataBytes: 1KiB, remember: 48h, browsers: 1, browserIdle: 1m}", ""},
 		{"", "limits: {browsers: 9}", "limits.browsers is 9 here and 4 without it"},
 		{"", "limits: {concurrent: 65}", "limits.concurrent is 65 here and 64 without it"},

@@ -32,6 +32,9 @@ type Serve struct {
 	// Rate is how often one principal may ask, and how much at once.
 	Rate ServeRate
 
+	// TenantRate is how often all of one tenant may ask together. Open is not used.
+	TenantRate ServeRate
+
 	// StopDelay is how long the server accepts requests after it was asked to
 	// stop, while /readyz reports it; default 250 ms, and 5 s if other machines
 	// can reach the server. Drain is how long calls may take after that before
@@ -93,6 +96,8 @@ func serveSettings() []setting[Config] {
 			func(c *Config) *OIDC { return &c.Serve.OIDC }, parts(OIDC{}, "{issuer: https://id.example, clientID: ken}", oidcSettings(), checkOIDC).fixed()),
 		entry("serve.rate", "Limits per principal: requests per second, requests in a burst after a pause, and open requests, including streams. 0 for requests or open means no limit. A request over the rate waits up to 5 seconds. With PostgreSQL, requests and burst count over all replicas. MCP on a loopback address is limited only if this key is set.",
 			func(c *Config) *ServeRate { return &c.Serve.Rate }, serveRate()),
+		entry("serve.tenantRate", "Limits for all principals of one tenant together: requests per second, and requests in a burst after a pause. 0 for requests means no limit. A request over the rate waits up to 5 seconds. With PostgreSQL, it counts over all replicas. Requests that can approve calls are counted separately from those of agents.",
+			func(c *Config) *ServeRate { return &c.Serve.TenantRate }, rateOf(ServeRate{}, "{requests: 500, burst: 1000}")),
 		entry("serve.stopDelay", "How long ken serve accepts requests after it is asked to stop, while /readyz reports that it is stopping. The default is 5s if other machines can reach it.",
 			func(c *Config) *time.Duration { return &c.Serve.StopDelay }, duration(0, time.Minute, identical)),
 		entry("serve.drain", "How long running calls may take after serve.stopDelay, before they are cancelled.",
@@ -161,13 +166,18 @@ func checkOIDC(r *reading, at spot, o OIDC) bool {
 	return true
 }
 
-// serveRate is narrower where no number is larger.
+// serveRate is a rate with what may be open at once.
 func serveRate() kind[ServeRate] {
-	k := parts(defaultServe().Rate, "{requests: 50, burst: 200, open: 1000}", []setting[ServeRate]{
+	return rateOf(defaultServe().Rate, "{requests: 50, burst: 200, open: 1000}",
+		entry("open", "", func(s *ServeRate) *int { return &s.Open }, whole(0, 100_000)))
+}
+
+// rateOf is narrower where no number is larger.
+func rateOf(usual ServeRate, example string, more ...setting[ServeRate]) kind[ServeRate] {
+	k := parts(usual, example, append([]setting[ServeRate]{
 		entry("requests", "", func(s *ServeRate) *int { return &s.Requests }, whole(0, 100_000)),
 		entry("burst", "", func(s *ServeRate) *int { return &s.Burst }, whole(0, 100_000)),
-		entry("open", "", func(s *ServeRate) *int { return &s.Open }, whole(0, 100_000)),
-	}, nil)
+	}, more...), nil)
 	k.noWider = func(a, b ServeRate) bool {
 		return (b.Requests == 0 || a.Requests != 0 && a.Requests <= b.Requests && a.burst() <= b.burst()) &&
 			(b.Open == 0 || a.Open != 0 && a.Open <= b.Open)

@@ -368,6 +368,7 @@ func settingValue(t *rapid.T) (key, value string) {
 		"serve.addr":        rapid.SampledFrom([]string{"localhost:1", "[::1]:0", "localhost:65535"}),
 		"serve.oidc":        rapid.SampledFrom([]string{"{}", "{issuer: 'https://id.example', clientID: ken}", "{issuer: 'http://127.0.0.1:9/a', clientID: 'k #1', admit: [x, 'y, z'], name: A & B}"}),
 		"serve.rate":        rapid.SampledFrom([]string{"{}", "{requests: 0}", "{requests: 7, burst: 0}", "{burst: 9}", "{open: 3}"}),
+		"serve.tenantRate":  rapid.SampledFrom([]string{"{}", "{requests: 0}", "{requests: 7, burst: 8}"}), "limits.perTenant": rapid.SampledFrom([]string{"none", "3"}),
 
 		"policy.intents":     rapid.SampledFrom([]string{"off", "strict"}),
 		"policy.rules":       rapid.SampledFrom([]string{"[]", "[{effect: deny, argv: [git push, [npm, [a, 1.10]]]}]", "[{id: 'a #b', effect: ask, hosts: ['*.x']}]"}),

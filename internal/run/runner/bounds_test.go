@@ -29,7 +29,7 @@ func TestGateTakesOtherLimits(t *testing.T) {
 	if !w.admitted {
 		t.Error("what waited still does, with room for three")
 	}
-	if g.leave("b"); g.running != 2 {
+	if g.leave("b", whose{}); g.running != 2 {
 		t.Errorf("%d run, want two", g.running)
 	}
 	now = one
@@ -45,7 +45,7 @@ func TestGateTakesOtherLimits(t *testing.T) {
 		t.Fatalf("ask = %v, %v, want to wait", v, err)
 	}
 	now = three
-	if g.leave("a"); g.running != 3 || g.line.waiting != 0 {
+	if g.leave("a", whose{}); g.running != 3 || g.line.waiting != 0 {
 		t.Errorf("%d run and %d wait after one of two has left and there is room for three, want 3 and 0", g.running, g.line.waiting)
 	}
 }

@@ -7,46 +7,77 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"ken/capability"
 )
 
-// limiter limits how many calls run at once, in total and per extension; the
-// others wait. Whenever a call ends, the waiting calls take turns: first by
-// principal, then by the principal's sessions, then by the extensions that a
-// session calls. Within one session and extension, the oldest call goes first.
-// So a principal with many calls or sessions does not keep others waiting for
-// all of them.
+// limiter limits how many calls run at once: in total, and those of one tenant, of
+// one principal and of one extension. The others wait. Whenever a call ends, the
+// waiting calls take turns: first by principal, then by the principal's sessions,
+// then by the extensions that a session calls. Within one session and extension,
+// the oldest call goes first. So a principal with many calls or sessions does not
+// keep others waiting for all of them.
 //
-// With places, the limit per extension is for all processes together, and places
-// says how much of it this one may use.
+// With places, the limits but that in total are for all processes together, and
+// places say how much of them this one may use.
 type limiter struct {
 	bounds func() Limits // as they are now
-	places Places        // nil: the limit is for this process
+	places [kinds]Places // nil: the limits are for this process
 	asking sync.Mutex    // held while bounds is asked; see renew
 
 	mu      sync.Mutex
 	limits  Limits
 	running int
-	loads   map[string]*extensionLoad
+	loads   [kinds]map[string]*load
 	line    line // all waiting calls
+	pass    int  // counts how often places were looked for
+	again   *time.Timer
 }
 
-// An extensionLoad counts the calls of one extension.
-type extensionLoad struct {
+// A kind is what calls are counted by. A call gets its places in this order, and
+// needs a place of one kind only if it has one of those before. So two processes
+// never each hold what the other waits for.
+type kind int
+
+const (
+	byTenant kind = iota
+	byPrincipal
+	byExtension
+	kinds
+)
+
+func (k kind) String() string { return [...]string{"tenant", "principal", "extension"}[k] }
+
+// setting is the name of the limit.
+func (k kind) setting() string {
+	return [...]string{"limits.perTenant", "limits.perPrincipal", "limits.perExtension"}[k]
+}
+
+// most returns how many calls of one of a kind may run at once; zero: any number.
+func (l Limits) most(k kind) int {
+	return [...]int{l.PerTenant, l.PerPrincipal, l.PerExtension}[k]
+}
+
+// A load counts the calls of one tenant, principal or extension.
+type load struct {
+	kind             kind
 	name             string
 	running, waiting int
+	may              int // how many may run here, when that was last asked
+	full             int // the last pass in which it had no place
 }
 
 // whose identifies the owner of a call. The caller is the principal or one of the
 // programs that work for it, which choose the names of their sessions freely.
 type whose struct {
 	principal, caller, session string
+	tenant                     string
 }
 
 func whoseCall(call capability.Call) whose {
 	p := call.Principal
-	return whose{principal: p.Tenant + "\x00" + p.ID, caller: string(call.Origin) + "\x00" + p.Agent, session: call.Session}
+	return whose{principal: p.Tenant + "\x00" + p.ID, caller: string(call.Origin) + "\x00" + p.Agent, session: call.Session, tenant: p.Tenant}
 }
 
 // A waiter is a waiting call. When ready is closed, with the limiter's lock held,
@@ -58,49 +89,143 @@ type waiter struct {
 	in       *line // a leaf
 }
 
-func newLimiter(bounds func() Limits, places Places) *limiter {
-	g := &limiter{bounds: bounds, places: places, loads: map[string]*extensionLoad{}}
-	if places != nil {
-		places.OnChange(g.placesChanged)
+func newLimiter(bounds func() Limits, places func(kind string) Places) *limiter {
+	g := &limiter{bounds: bounds}
+	for k := range kinds {
+		g.loads[k] = map[string]*load{}
+		if places != nil {
+			g.places[k] = places(k.String())
+			g.places[k].OnChange(func(name string, err error) { g.placesChanged(k, name, err) })
+		}
 	}
 	return g
 }
 
-// Places divide the calls of an extension that may run at once among all processes
-// that have the same limit.
+// Places divide the calls that may run at once among all processes that have the same
+// limit. The names are those of extensions, principals or tenants.
 type Places interface {
-	// Use says how many calls of an extension run here, and how many would if none had
+	// Use says how many calls of a name run here, and how many would if none had
 	// to wait. It returns how many may. It must not block, nor call what OnChange set.
-	Use(extension string, limit, running, wanted int) int
+	Use(name string, limit, running, wanted int) int
 	// OnChange sets what is called when more may run, or with why none can.
-	OnChange(func(extension string, err error))
+	OnChange(func(name string, err error))
 }
 
-// room reports whether one more call of an extension may run, as far as that limit goes.
-func (g *limiter) room(l *extensionLoad) bool {
-	most := g.limits.PerExtension
-	if g.places != nil {
-		most = g.places.Use(l.name, most, l.running, l.running+min(max(l.waiting, 1), g.spare()))
+// loadsOf returns the loads that a call counts for, and keeps new ones.
+func (g *limiter) loadsOf(extension string, who whose) (out [kinds]*load) {
+	for k, name := range [kinds]string{who.tenant, who.principal, extension} {
+		l := g.loads[k][name]
+		if l == nil {
+			l = &load{kind: kind(k), name: name}
+			g.loads[k][name] = l
+		}
+		out[k] = l
 	}
-	return l.running < most
+	return out
 }
 
-// tell says how many calls of an extension run and wait.
-func (g *limiter) tell(l *extensionLoad) {
-	if g.places != nil {
-		g.places.Use(l.name, g.limits.PerExtension, l.running, l.running+min(l.waiting, g.spare()))
+// room reports whether one more call of these loads may run, as far as their limits go.
+func (g *limiter) room(loads *[kinds]*load) bool { return g.missing(loads) == nil }
+
+// missing returns the first load that has no place for one more call, or nil. It asks for
+// each load once in a pass, as long as there is none.
+func (g *limiter) missing(loads *[kinds]*load) *load {
+	for _, l := range loads {
+		if g.limits.most(l.kind) == 0 {
+			continue
+		}
+		if l.full == g.pass || l.running >= g.use(l, 1) {
+			l.full = g.pass
+			return l
+		}
 	}
+	return nil
+}
+
+// use says how many calls of a load could begin now, which are at least so many. It
+// returns how many may run.
+func (g *limiter) use(l *load, least int) int {
+	l.may = g.limits.most(l.kind)
+	if p := g.places[l.kind]; p != nil {
+		l.may = p.Use(l.name, l.may, l.running, l.running+min(max(g.ready(l), least), g.spare()))
+	}
+	return l.may
+}
+
+// tell says how many calls of a load run and wait.
+func (g *limiter) tell(l *load) {
+	if g.places[l.kind] != nil && g.limits.most(l.kind) > 0 {
+		g.use(l, 0)
+	}
+}
+
+// tellAll tells of all loads of a call, and drops those that neither run nor wait.
+func (g *limiter) tellAll(loads *[kinds]*load) {
+	for _, l := range loads {
+		g.tell(l)
+		if l.running == 0 && l.waiting == 0 && g.loads[l.kind][l.name] == l {
+			delete(g.loads[l.kind], l.name)
+		}
+	}
+}
+
+// ready returns how many waiting calls of a load could begin if it had places: those
+// that do not wait for a place of a kind before it. Of a tenant, they are those that the
+// limit of their principal allows.
+func (g *limiter) ready(l *load) int {
+	if g.limits.PerTenant == 0 && g.limits.PerPrincipal == 0 || l.waiting == 0 {
+		return l.waiting
+	}
+	switch l.kind {
+	case byTenant:
+		sum := 0
+		for _, person := range g.line.order {
+			if of := person.leaf().loads; of[byTenant] == l {
+				sum += min(person.waiting, free(of[byPrincipal], g.limits.PerPrincipal))
+			}
+		}
+		return sum
+	case byPrincipal:
+		if tenant := g.line.child(l.name).leaf().loads[byTenant]; g.limits.PerTenant > 0 {
+			return min(l.waiting, max(0, tenant.may-tenant.running))
+		}
+		return l.waiting
+	}
+	byTenants := map[*load]int{}
+	for _, person := range g.line.order {
+		n, of := person.of(l.name), person.leaf().loads
+		if g.limits.PerPrincipal > 0 {
+			n = min(n, max(0, of[byPrincipal].may-of[byPrincipal].running))
+		}
+		byTenants[of[byTenant]] += n
+	}
+	sum := 0
+	for tenant, n := range byTenants {
+		if g.limits.PerTenant > 0 {
+			n = min(n, max(0, tenant.may-tenant.running))
+		}
+		sum += n
+	}
+	return sum
+}
+
+// free returns how many more calls of a load a limit allows; zero is none.
+func free(l *load, limit int) int {
+	if limit == 0 {
+		return l.waiting
+	}
+	return max(0, limit-l.running)
 }
 
 // spare returns how many more calls this process can run.
 func (g *limiter) spare() int { return max(0, g.limits.Concurrent-g.running) }
 
-// placesChanged admits calls of an extension that have a place now. With an error it
-// rejects them.
-func (g *limiter) placesChanged(name string, err error) {
+// placesChanged admits calls that have a place now. With an error it rejects those that
+// wait for one.
+func (g *limiter) placesChanged(k kind, name string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.loads[name]
+	l := g.loads[k][name]
 	if l == nil {
 		return
 	}
@@ -108,19 +233,42 @@ func (g *limiter) placesChanged(name string, err error) {
 		g.fill()
 		return
 	}
+	set := k.setting()
 	err = &capability.Error{
-		Kind: capability.Unavailable, Op: "queue", Rule: "limits.perExtension",
-		Err: fmt.Errorf("limits.perExtension holds for all replicas together, and this one has no share of it, because the store does not answer: %w", err),
+		Kind: capability.Unavailable, Op: "queue", Rule: set,
+		Err: fmt.Errorf("%s holds for all replicas together, and this one has no share of it, because the store does not answer: %w", set, err),
 		Fix: "call again when PostgreSQL answers; ken doctor --cluster says what is wrong with it",
 	}
 	for _, w := range g.line.all(l) {
 		w.err = err
 		w.in.remove(w)
+		g.tellAll(&w.in.loads)
 		close(w.ready)
 	}
-	g.tell(l)
-	g.forget(l)
 }
+
+// lookAgain says from time to time what the waiting calls need, while there are any. That
+// changes also by what other processes do: they may take places that a waiting call needs
+// as well.
+func (g *limiter) lookAgain() {
+	if g.again != nil || g.line.waiting == 0 || g.places[byTenant] == nil || g.limits.PerTenant == 0 && g.limits.PerPrincipal == 0 {
+		return
+	}
+	g.again = time.AfterFunc(lookEvery, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.again = nil
+		g.fill()
+		for _, loads := range g.loads {
+			for _, l := range loads {
+				g.tell(l)
+			}
+		}
+		g.lookAgain()
+	})
+}
+
+const lookEvery = time.Second
 
 // renew takes the limits as they are now, wider or narrower. What runs already
 // goes on. They are asked for beside the limiter's lock, because that may look at
@@ -134,30 +282,61 @@ func (g *limiter) renew() {
 	if g.limits == l {
 		return
 	}
+	for k, loads := range g.loads {
+		if was := g.limits.most(kind(k)); was > 0 && l.most(kind(k)) == 0 && g.places[k] != nil {
+			for name := range loads {
+				g.places[k].Use(name, was, 0, 0) // no limit any more
+			}
+		}
+	}
 	g.limits = l
 	g.fill()
 }
 
-// enter waits for a place. The caller gives it back with leave.
+// enter waits for a place. The caller returns it with leave.
 func (g *limiter) enter(ctx context.Context, name string, who whose) error {
 	w, err := g.ask(name, who)
 	if w == nil || err != nil {
 		return err
 	}
-	return g.await(ctx, name, w)
+	return g.await(ctx, name, who, w)
 }
 
 // await waits for the turn of a call that is in line.
-func (g *limiter) await(ctx context.Context, name string, w *waiter) error {
+func (g *limiter) await(ctx context.Context, name string, who whose, w *waiter) error {
 	select {
 	case <-w.ready:
 		return w.err
 	case <-ctx.Done():
 	}
-	if !g.withdraw(w) && w.err == nil {
-		g.leave(name) // it was admitted at the same moment
+	why := context.Cause(ctx)
+	if errors.Is(why, errQueueWait) {
+		why = g.tooLong(w)
 	}
-	return context.Cause(ctx)
+	if !g.withdraw(w) && w.err == nil {
+		g.leave(name, who) // it was admitted at the same moment
+	}
+	return why
+}
+
+var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
+
+// tooLong says what a call waited for until limits.wait was over.
+func (g *limiter) tooLong(w *waiter) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pass++
+	what, most := "limits.concurrent", g.limits.Concurrent
+	if g.running < most {
+		if l := g.missing(&w.in.loads); l != nil {
+			what, most = l.kind.setting(), g.limits.most(l.kind)
+		}
+	}
+	return &capability.Error{
+		Kind: capability.Unavailable, Op: "queue", Rule: "limits.wait",
+		Err: fmt.Errorf("%w; it waited for one of the %d that %s lets run at once", errQueueWait, most, what),
+		Fix: "call again later, or raise " + what + " or limits.wait",
+	}
 }
 
 // ask takes a place, with a nil waiter, or gets in line.
@@ -165,36 +344,51 @@ func (g *limiter) ask(name string, who whose) (*waiter, error) {
 	g.renew()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.loads[name]
-	if l == nil {
-		l = &extensionLoad{name: name}
-		g.loads[name] = l
-	}
-	// While there is room for an extension, none of its calls waits.
-	if g.running < g.limits.Concurrent && l.waiting == 0 && g.room(l) {
-		g.running++
-		l.running++
-		g.tell(l)
+	loads := g.loadsOf(name, who)
+	if g.straight(&loads) {
+		g.admit(&loads)
 		return nil, nil
 	}
-	if err := g.makeRoom(l, who); err != nil {
-		g.tell(l)
-		g.forget(l)
+	if err := g.makeRoom(loads[byExtension], who); err != nil {
+		g.tellAll(&loads)
 		return nil, err
 	}
-	g.loads[name] = l // crowdOut may have removed the extension with its last call
+	loads = g.loadsOf(name, who) // crowdOut may have removed some with their last call
 	w := &waiter{ready: make(chan struct{})}
 	w.in = g.line.kid(who.principal).kid(who.caller).kid(who.session).kid(name)
-	w.in.load = l
+	w.in.loads = loads
 	w.in.add(w)
-	g.tell(l)
+	g.tellAll(&loads)
+	g.lookAgain()
 	return w, nil
+}
+
+// straight reports whether a new call has a place without waiting. Calls that wait and
+// have one now go first.
+func (g *limiter) straight(loads *[kinds]*load) bool {
+	for _, l := range loads {
+		if l.waiting > 0 && g.limits.most(l.kind) > 0 {
+			g.fill()
+			break
+		}
+	}
+	g.pass++
+	return g.running < g.limits.Concurrent && g.room(loads)
+}
+
+// admit counts a call that begins.
+func (g *limiter) admit(loads *[kinds]*load) {
+	g.running++
+	for _, l := range loads {
+		l.running++
+	}
+	g.tellAll(loads)
 }
 
 // makeRoom returns why one more call of an extension cannot wait. If the queue
 // is full and another session has more calls in it than this one, the newest
 // call of that session is rejected instead.
-func (g *limiter) makeRoom(l *extensionLoad, who whose) error {
+func (g *limiter) makeRoom(l *load, who whose) error {
 	if g.line.waiting >= g.limits.Queue {
 		err := full("limits.queue", g.limits.Queue, "calls wait already")
 		if !g.crowdOut(who, "", err) {
@@ -228,14 +422,13 @@ func (g *limiter) crowdOut(who whose, extension string, err error) bool {
 	if from == nil {
 		return false
 	}
-	for from.load == nil { // down to the most crowded queue
+	for from.queue == nil { // down to the most crowded queue
 		from = slices.MaxFunc(from.order, func(a, b *line) int { return cmp.Compare(a.of(extension), b.of(extension)) })
 	}
 	w := from.queue[len(from.queue)-1]
 	w.err = err
 	from.remove(w)
-	g.tell(from.load)
-	g.forget(from.load)
+	g.tellAll(&from.loads)
 	close(w.ready)
 	return true
 }
@@ -270,8 +463,7 @@ func (g *limiter) withdraw(w *waiter) bool {
 		return false
 	}
 	w.in.remove(w)
-	g.tell(w.in.load)
-	g.forget(w.in.load)
+	g.tellAll(&w.in.loads)
 	return true
 }
 
@@ -283,50 +475,43 @@ func (g *limiter) anyWaits() bool {
 }
 
 // leave frees a place for the next in turn.
-func (g *limiter) leave(name string) {
+func (g *limiter) leave(name string, who whose) {
 	if g.anyWaits() { // all others ask for the limits when they come
 		g.renew()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.loads[name]
+	loads := g.loadsOf(name, who)
 	g.running--
-	l.running--
+	for _, l := range loads {
+		l.running--
+	}
 	g.fill()
-	g.tell(l)
-	g.forget(l)
+	g.tellAll(&loads)
 }
 
 // leaveAfter frees a place once an executor has returned that its call was ended
 // without, which closes abandoned; nil: it has returned. What did not stop still takes
 // up its place.
-func (g *limiter) leaveAfter(abandoned <-chan struct{}, name string) {
+func (g *limiter) leaveAfter(abandoned <-chan struct{}, name string, who whose) {
 	if abandoned == nil {
-		g.leave(name)
+		g.leave(name, who)
 		return
 	}
-	go func() { <-abandoned; g.leave(name) }()
+	go func() { <-abandoned; g.leave(name, who) }()
 }
 
 // fill admits as many calls as there is room for.
 func (g *limiter) fill() {
+	g.pass++
 	for g.running < g.limits.Concurrent {
 		w := g.line.next(g.room)
 		if w == nil {
 			return
 		}
-		g.running++
-		w.in.load.running++
-		g.tell(w.in.load)
+		g.admit(&w.in.loads)
 		w.admitted = true
 		close(w.ready)
-	}
-}
-
-// forget drops an extension that neither runs nor waits.
-func (g *limiter) forget(l *extensionLoad) {
-	if l.running == 0 && l.waiting == 0 {
-		delete(g.loads, l.name)
 	}
 }
 
@@ -347,11 +532,10 @@ func (r *Runner) Load() Load {
 	return Load{r.limiter.running, r.limiter.line.waiting, r.effects.unsettled.Load()}
 }
 
-var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
-
 // wait waits for the turn of a call.
 func (r *Runner) wait(ctx context.Context, inv *invocation) error {
-	w, err := r.limiter.ask(inv.target.extension(), whoseCall(inv.call))
+	name, who := inv.target.extension(), whoseCall(inv.call)
+	w, err := r.limiter.ask(name, who)
 	if w == nil || err != nil {
 		return err
 	}
@@ -360,15 +544,9 @@ func (r *Runner) wait(ctx context.Context, inv *invocation) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, most, errQueueWait)
 		defer cancel()
 	}
-	err = r.limiter.await(ctx, inv.target.extension(), w)
-	switch {
-	case err == nil || ctx.Err() == nil:
+	err = r.limiter.await(ctx, name, who, w)
+	if err == nil || ctx.Err() == nil || errors.Is(err, errQueueWait) {
 		return err
-	case errors.Is(err, errQueueWait):
-		return &capability.Error{
-			Kind: capability.Unavailable, Op: "queue", Rule: "limits.wait", Err: errQueueWait,
-			Fix: "call again later, or raise limits.wait",
-		}
 	}
 	return gaveUp(ctx)
 }

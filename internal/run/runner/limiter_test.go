@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,7 +102,7 @@ func TestLimiterRapid(t *testing.T) {
 				slices.Sort(busy)
 				name := rapid.SampledFrom(busy).Draw(t, "extension")
 				running[name]--
-				g.leave(name)
+				g.leave(name, whose{})
 				settle()
 			},
 			"withdraw": func(t *rapid.T) {
@@ -150,12 +151,138 @@ func TestLimiterRapid(t *testing.T) {
 						}
 					}
 				}
-				if len(g.loads) > 3 {
-					t.Fatalf("%d loads are kept, want those in use", len(g.loads))
+				if n := len(g.loads[byExtension]); n > 3 {
+					t.Fatalf("%d loads are kept, want those in use", n)
 				}
 			},
 		})
 	})
+}
+
+// known returns how many loads are kept.
+func (g *limiter) known() (n int) {
+	for _, loads := range g.loads {
+		n += len(loads)
+	}
+	return n
+}
+
+// TestPerPrincipalAndTenant: calls of a principal, or of a tenant, wait when as many run
+// as may, whatever they call. Calls of others pass them. Their refusal after limits.wait names
+// the setting.
+func TestPerPrincipalAndTenant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Limits{
+			Concurrent: rapid.IntRange(1, 6).Draw(t, "concurrent"), PerExtension: rapid.IntRange(1, 4).Draw(t, "per extension"),
+			PerPrincipal: rapid.IntRange(0, 3).Draw(t, "per principal"), PerTenant: rapid.IntRange(0, 4).Draw(t, "per tenant"),
+		}
+		now, err := l.filled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newLimiter(func() Limits { return now }, nil)
+		type call struct {
+			*waiter
+			ext string
+			who whose
+		}
+		var running, waiting []call
+		count := func(like func(call) bool) (n int) {
+			for _, c := range running {
+				if like(c) {
+					n++
+				}
+			}
+			return n
+		}
+		room := func(c call) bool {
+			return len(running) < now.Concurrent && count(func(o call) bool { return o.ext == c.ext }) < now.PerExtension &&
+				(now.PerPrincipal == 0 || count(func(o call) bool { return o.who.principal == c.who.principal }) < now.PerPrincipal) &&
+				(now.PerTenant == 0 || count(func(o call) bool { return o.who.tenant == c.who.tenant }) < now.PerTenant)
+		}
+		settle := func() {
+			waiting = slices.DeleteFunc(waiting, func(c call) bool {
+				if c.admitted {
+					running = append(running, c)
+				}
+				return c.admitted
+			})
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"arrive": func(t *rapid.T) {
+				tenant := rapid.SampledFrom([]string{"s", "t"}).Draw(t, "tenant")
+				c := call{ext: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "extension")}
+				c.who = whose{tenant: tenant, principal: tenant + rapid.SampledFrom([]string{"1", "2"}).Draw(t, "principal"), session: rapid.SampledFrom([]string{"", "b"}).Draw(t, "session")}
+				had := room(c)
+				w, err := g.ask(c.ext, c.who)
+				if err != nil || (w == nil) != had {
+					t.Fatalf("ask() = %v, %v; room: %t", w, err, had)
+				}
+				if c.waiter = w; w == nil {
+					running = append(running, c)
+				} else {
+					waiting = append(waiting, c)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				if len(running) == 0 {
+					t.Skip("none runs")
+				}
+				i := rapid.IntRange(0, len(running)-1).Draw(t, "which")
+				c := running[i]
+				running = slices.Delete(running, i, i+1)
+				g.leave(c.ext, c.who)
+				settle()
+			},
+			"withdraw": func(t *rapid.T) {
+				if len(waiting) == 0 {
+					t.Skip("none waits")
+				}
+				i := rapid.IntRange(0, len(waiting)-1).Draw(t, "which")
+				if !g.withdraw(waiting[i].waiter) {
+					t.Fatal("withdraw() = false of a call that waits")
+				}
+				waiting = slices.Delete(waiting, i, i+1)
+			},
+			"limits": func(t *rapid.T) {
+				now.PerPrincipal, now.PerTenant = rapid.IntRange(0, 3).Draw(t, "per principal"), rapid.IntRange(0, 4).Draw(t, "per tenant")
+				g.renew()
+				settle()
+			},
+			"": func(t *rapid.T) {
+				for _, c := range waiting {
+					if room(c) {
+						t.Fatalf("a call of %q for %s waits while there is room", c.who.principal, c.ext)
+					}
+				}
+				if g.running != len(running) || g.line.waiting != len(waiting) || len(running)+len(waiting) == 0 && g.known() > 0 {
+					t.Fatalf("%d run and %d wait, of %d loads; want %d and %d", g.running, g.line.waiting, g.known(), len(running), len(waiting))
+				}
+			},
+		})
+	})
+
+	for _, tt := range []struct {
+		limits Limits
+		knob   string
+	}{
+		{Limits{PerPrincipal: 1}, "limits.perPrincipal"}, {Limits{PerTenant: 1}, "limits.perTenant"},
+		{Limits{PerExtension: 1}, "limits.perExtension"}, {Limits{Concurrent: 1}, "limits.concurrent"},
+	} {
+		l, _ := tt.limits.filled()
+		g := newLimiter(l.Always, nil)
+		who := whose{principal: "ann", tenant: "t"}
+		if err := g.enter(t.Context(), "x", who); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errQueueWait)
+		e := wantKind(t, g.enter(ctx, "x", who), capability.Unavailable)
+		cancel()
+		if e.Rule != "limits.wait" || !strings.Contains(e.Error(), "one of the 1 that "+tt.knob+" lets run at once") || !strings.Contains(e.Fix, tt.knob) {
+			t.Errorf("a call that waited too long: %v (%s), want %s", e, e.Fix, tt.knob)
+		}
+		g.leave("x", who)
+	}
 }
 
 // TestRoundRobin: a flood of one extension does not hold up another.
@@ -183,7 +310,7 @@ func TestRoundRobin(t *testing.T) {
 	add("other")
 	last := "first"
 	for range len(all) {
-		g.leave(last)
+		g.leave(last, whose{})
 		for i, w := range all {
 			if w != nil && w.admitted {
 				order, last, all[i] = append(order, names[i]), names[i], nil
@@ -209,15 +336,17 @@ func TestFairTurns(t *testing.T) {
 	type waits struct {
 		*waiter
 		name, ext string
+		who       whose
 	}
 	var all []*waits
 	add := func(n int, principal, session, ext string) {
 		for i := range n {
-			w, err := g.ask(ext, whose{principal: principal, session: session})
+			who := whose{principal: principal, session: session}
+			w, err := g.ask(ext, who)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, &waits{w, fmt.Sprintf("%s/%s/%s%d", principal, session, ext, i), ext})
+			all = append(all, &waits{w, fmt.Sprintf("%s/%s/%s%d", principal, session, ext, i), ext, who})
 		}
 	}
 	add(50, "ann", "flood", "x")
@@ -225,12 +354,12 @@ func TestFairTurns(t *testing.T) {
 	add(2, "ann", "quick", "x")
 	add(2, "bob", "quick", "x")
 	var order []string
-	last := "x"
+	last, of := "x", whose{}
 	for range len(all) {
-		g.leave(last)
+		g.leave(last, of)
 		for i, w := range all {
 			if w != nil && w.admitted {
-				order, last, all[i] = append(order, w.name), w.ext, nil
+				order, last, of, all[i] = append(order, w.name), w.ext, w.who, nil
 			}
 		}
 	}
@@ -240,8 +369,8 @@ func TestFairTurns(t *testing.T) {
 	if !slices.Equal(order[:len(want)], want) || len(order) != 56 {
 		t.Errorf("%d were served, first %q, want 56 and %q", len(order), order[:len(want)], want)
 	}
-	if g.leave(last); g.running != 0 || g.line.waiting != 0 || len(g.loads) != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
-		t.Errorf("the limiter keeps %d loads and %d lines of nobody", len(g.loads), len(g.line.by))
+	if g.leave(last, of); g.running != 0 || g.line.waiting != 0 || g.known() != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
+		t.Errorf("the limiter keeps %d loads and %d lines of nobody", g.known(), len(g.line.by))
 	}
 }
 
@@ -254,19 +383,19 @@ func TestManySessionsAreOneCaller(t *testing.T) {
 		t.Fatal(w, err)
 	}
 	for i := range 20 {
-		if _, err := g.ask("x", whose{"ann", "agent", fmt.Sprint(i)}); err != nil {
+		if _, err := g.ask("x", whose{principal: "ann", caller: "agent", session: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := g.ask("x", whose{"ann", "agent", "one more"}); err == nil {
+	if _, err := g.ask("x", whose{principal: "ann", caller: "agent", session: "one more"}); err == nil {
 		t.Error("the agent's 21st call waits in a queue of 20")
 	}
-	w, err := g.ask("x", whose{"ann", "person", "s"})
+	w, err := g.ask("x", whose{principal: "ann", caller: "person", session: "s"})
 	if err != nil {
 		t.Fatalf("the person's call is rejected: %v", err)
 	}
-	g.leave("x")
-	g.leave("x")
+	g.leave("x", whose{})
+	g.leave("x", whose{principal: "ann"})
 	if !w.admitted {
 		t.Error("the person's call was not the second")
 	}
@@ -321,8 +450,8 @@ func TestQueueIsShared(t *testing.T) {
 				t.Errorf("%s: withdraw() = false of one who waits", tt.knob)
 			}
 		}
-		if g.leave("x"); g.line.waiting != 0 || len(g.loads) != 0 {
-			t.Errorf("%s: %d wait and %d loads are left, want none", tt.knob, g.line.waiting, len(g.loads))
+		if g.leave("x", whose{}); g.line.waiting != 0 || g.known() != 0 {
+			t.Errorf("%s: %d wait and %d loads are left, want none", tt.knob, g.line.waiting, g.known())
 		}
 	}
 }

@@ -11,6 +11,10 @@ type Limits struct {
 	Concurrent   int // calls that run at once [64]
 	PerExtension int // of one extension [16]
 
+	// PerPrincipal and PerTenant are how many calls of one principal, with all that
+	// works for it, and of one tenant run at once [any number].
+	PerPrincipal, PerTenant int
+
 	// Queue is how many calls wait at most [4096], and QueuePerExtension how
 	// many of one extension [1024], so that none can fill the queue for all.
 	Queue, QueuePerExtension int
@@ -39,7 +43,7 @@ type Limits struct {
 func (l Limits) Always() Limits { return l }
 
 func (l Limits) filled() (Limits, error) {
-	for _, n := range []*int{&l.Concurrent, &l.PerExtension, &l.Queue, &l.QueuePerExtension, &l.ArgumentBytes, &l.ArgumentDepth, &l.Inline, &l.DataBytes} {
+	for _, n := range []*int{&l.Concurrent, &l.PerExtension, &l.PerPrincipal, &l.PerTenant, &l.Queue, &l.QueuePerExtension, &l.ArgumentBytes, &l.ArgumentDepth, &l.Inline, &l.DataBytes} {
 		if *n < 0 {
 			return l, errors.New("a limit is negative; omit it to use the default")
 		}

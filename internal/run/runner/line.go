@@ -12,8 +12,8 @@ type line struct {
 	by      map[string]*line
 	waiting int // calls waiting here and below
 
-	load  *extensionLoad // of a leaf
-	queue []*waiter      // of a leaf, the oldest first
+	loads [kinds]*load // of a leaf
+	queue []*waiter    // of a leaf, the oldest first
 }
 
 // kid returns the child with a name, and creates it as the last in turn if it
@@ -46,8 +46,8 @@ func (n *line) of(extension string) int {
 		return 0
 	case extension == "":
 		return n.waiting
-	case n.load != nil:
-		if n.load.name == extension {
+	case n.loads[byExtension] != nil:
+		if n.loads[byExtension].name == extension {
 			return n.waiting
 		}
 		return 0
@@ -59,9 +59,18 @@ func (n *line) of(extension string) int {
 	return sum
 }
 
-// all returns the waiting calls of one extension.
-func (n *line) all(l *extensionLoad) (out []*waiter) {
-	if n.load == l {
+// leaf returns a leaf of a line in which calls wait. All leaves of a principal have its
+// loads.
+func (n *line) leaf() *line {
+	for len(n.order) > 0 {
+		n = n.order[0]
+	}
+	return n
+}
+
+// all returns the waiting calls of one load.
+func (n *line) all(l *load) (out []*waiter) {
+	if n.loads[l.kind] == l {
 		return slices.Clone(n.queue)
 	}
 	for _, k := range n.order {
@@ -73,7 +82,9 @@ func (n *line) all(l *extensionLoad) (out []*waiter) {
 // add appends a waiter to a leaf.
 func (n *line) add(w *waiter) {
 	n.queue = append(n.queue, w)
-	n.load.waiting++
+	for _, l := range n.loads {
+		l.waiting++
+	}
 	for at := n; at != nil; at = at.parent {
 		at.waiting++
 	}
@@ -84,7 +95,9 @@ func (n *line) add(w *waiter) {
 func (n *line) remove(w *waiter) {
 	i := slices.Index(n.queue, w)
 	n.queue = slices.Delete(n.queue, i, i+1)
-	n.load.waiting--
+	for _, l := range n.loads {
+		l.waiting--
+	}
 	for at := n; at != nil; at = at.parent {
 		at.waiting--
 		if at.waiting == 0 && at.parent != nil {
@@ -95,11 +108,11 @@ func (n *line) remove(w *waiter) {
 }
 
 // next removes and returns the waiter whose turn it is among those whose
-// extension has room, or nil. Each line on the path to
+// loads have room, or nil. Each line on the path to
 // it moves to the end of its parent's order.
-func (n *line) next(room func(*extensionLoad) bool) *waiter {
-	if n.load != nil {
-		if !room(n.load) {
+func (n *line) next(room func(*[kinds]*load) bool) *waiter {
+	if n.queue != nil {
+		if !room(&n.loads) {
 			return nil
 		}
 		w := n.queue[0]

@@ -15,11 +15,29 @@ import (
 	"ken/internal/store/storetest"
 )
 
-// TestPlacesOfAll: the limit per extension holds for two processes together, the calls of
-// each come to their turn, and a process without the store says which limit it is.
+// TestPlacesOfAll: limits hold for three processes together, the calls of each come to
+// their turn, and a process without the store says which limit it is.
 func TestPlacesOfAll(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits Limits
+		most   int64
+		knob   string
+	}{
+		{"extension", Limits{PerExtension: 4}, 4, "limits.perExtension"},
+		{"principal", Limits{PerPrincipal: 4}, 4, "limits.perPrincipal"},
+		{"tenant", Limits{PerTenant: 4}, 4, "limits.perTenant"},
+		// Each process needs a place of three kinds at once, of which there are fewer than processes.
+		{"all", Limits{PerExtension: 1, PerPrincipal: 2, PerTenant: 2}, 1, "limits.perTenant"},
+		{"the reverse", Limits{PerExtension: 2, PerPrincipal: 2, PerTenant: 1}, 1, "limits.perTenant"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { placesOfAll(t, tt.limits, tt.most, tt.knob) })
+	}
+}
+
+func placesOfAll(t *testing.T, limits Limits, most int64, knob string) {
 	address := storetest.Address(t)
-	l, err := Limits{PerExtension: 3}.filled()
+	l, err := limits.filled()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,32 +49,36 @@ func TestPlacesOfAll(t *testing.T) {
 		t.Cleanup(func() { _ = db.Close() })
 		q := quota.New(quota.Config{Store: func() (*store.Store, error) { return db, nil }, Lease: 3 * time.Second})
 		t.Cleanup(q.Close)
-		return newLimiter(l.Always, q.Slots("extension")), db
+		return newLimiter(l.Always, func(kind string) Places { return q.Slots(kind) }), db
 	}
 	a, db := newOne()
 	b, _ := newOne()
+	c, _ := newOne()
 	var running atomic.Int64
 	var all sync.WaitGroup
-	for _, g := range []*limiter{a, b} {
+	who := whose{principal: "p", session: "s", tenant: "t"}
+	for _, g := range []*limiter{a, b, c} {
 		for range 8 {
 			all.Go(func() {
-				if err := g.enter(t.Context(), "x", whose{principal: "p", session: "s"}); err != nil {
+				if err := g.enter(t.Context(), "x", who); err != nil {
 					t.Error(err)
 					return
 				}
-				if n := running.Add(1); n > 3 {
-					t.Errorf("%d calls run at once, want at most 3", n)
+				if n := running.Add(1); n > most {
+					t.Errorf("%d calls run at once, want at most %d", n, most)
 				}
 				time.Sleep(time.Millisecond) // the call
 				running.Add(-1)
-				g.leave("x")
+				g.leave("x", who)
 			})
 		}
 	}
+	began := time.Now()
 	all.Wait()
-	for _, g := range []*limiter{a, b} {
-		if load := len(g.loads); load > 0 || g.running > 0 || g.line.waiting > 0 {
-			t.Errorf("%d extensions, %d running and %d waiting calls are left", load, g.running, g.line.waiting)
+	t.Logf("24 calls took %v", time.Since(began).Round(time.Millisecond))
+	for _, g := range []*limiter{a, b, c} {
+		if g.known() > 0 || g.running > 0 || g.line.waiting > 0 {
+			t.Errorf("%d loads, %d running and %d waiting calls are left", g.known(), g.running, g.line.waiting)
 		}
 	}
 
@@ -64,12 +86,12 @@ func TestPlacesOfAll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for err == nil { // the lease ends
-		if err = a.enter(ctx, "x", whose{principal: "p"}); err == nil {
-			a.leave("x")
+		if err = a.enter(ctx, "x", who); err == nil {
+			a.leave("x", who)
 		}
 	}
 	var e *capability.Error
-	if !errors.As(err, &e) || e.Kind != capability.Unavailable || e.Rule != "limits.perExtension" || !strings.Contains(err.Error(), "the store does not answer") {
+	if !errors.As(err, &e) || e.Kind != capability.Unavailable || e.Rule != knob || !strings.Contains(err.Error(), "the store does not answer") {
 		t.Errorf("without the store a call gets %v", err)
 	}
 }

@@ -111,9 +111,10 @@ type Config struct {
 	// Runner. Nil gives the defaults.
 	Limits func() Limits
 
-	// Places, when not nil, divide Limits.PerExtension among all processes that have
-	// the same ones.
-	Places Places
+	// Places, when not nil, returns what divides Limits.PerExtension, PerPrincipal or
+	// PerTenant among all processes that have the same ones. It is asked once for
+	// each kind: extension, principal and tenant.
+	Places func(kind string) Places
 
 	// Observe, when not nil, is told of every change of state, in order for
 	// each call, by the goroutine that makes it. It must not block.
@@ -261,7 +262,7 @@ func (r *Runner) performAllowed(ctx context.Context, inv *invocation) (capabilit
 	}
 	err := r.wait(ctx, inv)
 	if err == nil {
-		defer func() { r.limiter.leaveAfter(inv.end.abandoned, inv.target.extension()) }()
+		defer func() { r.limiter.leaveAfter(inv.end.abandoned, inv.target.extension(), whoseCall(inv.call)) }()
 		err = r.recheck(ctx, inv)
 	}
 	if err != nil {

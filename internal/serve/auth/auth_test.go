@@ -352,7 +352,7 @@ func TestGuardToken(t *testing.T) {
 		{"POST", "/mcp", []string{"Origin", "https://tools.example", "Authorization", "Bearer " + right}, 204},
 		{"POST", "/mcp", []string{"Origin", "https://evil.example", "Authorization", "Bearer " + right}, 403},
 	} {
-		h.(*guard).limits = newLimits(Rate{}, nil)
+		h.(*guard).limits = newLimits(Rate{}, Rate{}, nil)
 		*last = passed{}
 		w := ask(h, tt.method, tt.target, "localhost", tt.headers...)
 		if w.Code != tt.want {

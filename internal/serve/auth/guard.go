@@ -53,7 +53,11 @@ type Config struct {
 	// most.
 	Rate Rate
 
-	// FreeMCP exempts MCP requests from the rate; only Rate.Open limits them.
+	// TenantRate (serve.tenantRate) limits the requests of all of one tenant together,
+	// in the same way. Its Open is not used.
+	TenantRate Rate
+
+	// FreeMCP exempts MCP requests from Rate; only Rate.Open limits them.
 	// It is for a server that only this machine can reach.
 	FreeMCP bool
 
@@ -62,8 +66,8 @@ type Config struct {
 	// signed out is good again after a restart, until it ends.
 	SignOuts func() (*store.Store, error)
 
-	// Paces returns the pace of a caller, if the Rate is for several servers together.
-	// Nil: each counts by itself.
+	// Paces returns the pace of a caller or a tenant, if the rates are for several
+	// servers together. Nil: each counts by itself.
 	Paces func(caller string, r Rate) Pace
 
 	// Current says why this server may not know what others of its group revoked. Nil:
@@ -118,7 +122,7 @@ func Guard(next Handler, cfg Config) (http.Handler, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &guard{Config: cfg, next: next, limits: newLimits(cfg.Rate, cfg.Paces)}
+	g := &guard{Config: cfg, next: next, limits: newLimits(cfg.Rate, cfg.TenantRate, cfg.Paces)}
 	if cfg.Off {
 		return g, nil
 	}
@@ -161,6 +165,8 @@ func (c *Config) check() error {
 		return refused("", "there is no token to ask for", "open one, or switch serve.auth off on a loopback address")
 	case c.Rate.Requests < 0 || c.Rate.Burst < 0 || c.Rate.Open < 0:
 		return refused("serve.rate", "a rate is less than nothing", "write numbers from 0; 0 sets no limit")
+	case c.TenantRate.Requests < 0 || c.TenantRate.Burst < 0:
+		return refused("serve.tenantRate", "a rate is less than nothing", "write numbers from 0; 0 sets no limit")
 	}
 	if err := CheckReach(c.Off, c.Loopback, c.OIDC != nil, c.Hosts); err != nil {
 		return err
@@ -278,23 +284,32 @@ func (g *guard) pass(w http.ResponseWriter, r *http.Request, who Identity) {
 		return
 	}
 	defer leave()
-	if !g.FreeMCP || !IsMCP(r) {
-		wait, err := g.limits.wait(r.Context(), who)
-		switch {
-		case r.Context().Err() != nil:
-			return // the client has gone
-		case err != nil:
-			g.Log.Warn("this server has no share of serve.rate", "why", err)
-			retryAfter(w, time.Second)
-			answer(w, http.StatusServiceUnavailable, "unavailable", "serve.rate holds for all replicas together, and this one has no share of it, because it cannot reach the store that they share; wait and ask again")
-			return
-		case wait > 0:
-			retryAfter(w, wait)
-			answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than serve.rate lets one principal make, and the queue for them is full; wait and ask again")
-			return
+	until := time.Now().Add(queueFor)
+	if g.FreeMCP && IsMCP(r) || g.paced(w, r, g.limits.asked, who, until) {
+		if g.paced(w, r, g.limits.tenants, who, until) {
+			g.next.ServeAs(w, without(r), who)
 		}
 	}
-	g.next.ServeAs(w, without(r), who)
+}
+
+// paced waits for the turn of a request by one of the rates. It reports whether the
+// request may go on; if not, it has its answer.
+func (g *guard) paced(w http.ResponseWriter, r *http.Request, by *pacer, who Identity, until time.Time) bool {
+	wait, err := by.wait(r.Context(), who, time.Until(until))
+	switch {
+	case r.Context().Err() != nil:
+		return false // the client has gone
+	case err != nil:
+		g.Log.Warn("this server has no share of "+by.setting, "why", err)
+		retryAfter(w, time.Second)
+		answer(w, http.StatusServiceUnavailable, "unavailable", by.setting+" holds for all replicas together, and this one has no share of it, because it cannot reach the store that they share; wait and ask again")
+		return false
+	case wait > 0:
+		retryAfter(w, wait)
+		answer(w, http.StatusTooManyRequests, "too-many-requests", "more requests than "+by.setting+" lets one "+by.of+" make, and the queue for them is full; wait and ask again")
+		return false
+	}
+	return true
 }
 
 // IsMCP reports whether a request is an MCP request.

@@ -38,11 +38,20 @@ type Pace interface {
 // limits count requests and failures. A caller that is forgotten because there
 // are too many starts from zero.
 type limits struct {
-	rate     Rate
+	most     int // requests of one asker at the same time; zero: any number
 	open     inFlight
-	asked    *recent[asker, Pace]
-	paces    func(caller string, r Rate) Pace // nil: of this process alone
+	asked    *pacer // of each asker
+	tenants  *pacer // of all of one tenant
 	failures *recent[netip.Prefix, *rate.Limiter]
+}
+
+// A pacer has the paces of callers, or of tenants.
+type pacer struct {
+	setting, of string
+	rate        Rate
+	by          func(asker) asker // whose requests are counted together
+	paces       *recent[asker, Pace]
+	make        func(caller string, r Rate) Pace // nil: of this process alone
 }
 
 // An asker is a principal as the limits tell them apart. Those who decide are
@@ -57,14 +66,21 @@ func askerOf(who Identity) asker {
 	return asker{who.Principal.Tenant, who.Principal.ID, who.Principal.Agent, who.Decides}
 }
 
-func newLimits(r Rate, paces func(caller string, r Rate) Pace) *limits {
+func newLimits(one, tenant Rate, paces func(caller string, r Rate) Pace) *limits {
+	return &limits{
+		most: one.Open, open: inFlight{count: map[asker]int{}}, failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
+		asked: newPacer("serve.rate", "principal", one, func(a asker) asker { return a }, paces),
+		tenants: newPacer("serve.tenantRate", "tenant", tenant, func(a asker) asker {
+			return asker{tenant: a.tenant, decides: a.decides}
+		}, paces),
+	}
+}
+
+func newPacer(setting, of string, r Rate, by func(asker) asker, paces func(caller string, r Rate) Pace) *pacer {
 	if r.Burst == 0 {
 		r.Burst = max(1, int(r.Requests))
 	}
-	return &limits{
-		rate: r, open: inFlight{count: map[asker]int{}}, asked: newRecent[asker, Pace](mostKnown), paces: paces,
-		failures: newRecent[netip.Prefix, *rate.Limiter](mostKnown),
-	}
+	return &pacer{setting: setting, of: of, rate: r, by: by, paces: newRecent[asker, Pace](mostKnown), make: paces}
 }
 
 // queueFor is the longest time that a request over the rate waits for its turn.
@@ -72,17 +88,20 @@ func newLimits(r Rate, paces func(caller string, r Rate) Pace) *limits {
 const queueFor = 5 * time.Second
 
 // wait returns when it is the request's turn, as [Pace.Wait] does.
-func (l *limits) wait(ctx context.Context, who Identity) (time.Duration, error) {
-	if l.rate.Requests <= 0 {
+func (p *pacer) wait(ctx context.Context, who Identity, most time.Duration) (time.Duration, error) {
+	if p.rate.Requests <= 0 {
 		return 0, nil
 	}
-	by := askerOf(who)
-	return l.asked.orMake(by, func() Pace {
-		if l.paces != nil {
-			return l.paces(fmt.Sprintf("%q %q %q %t", by.tenant, by.id, by.agent, by.decides), l.rate)
+	by := p.by(askerOf(who))
+	return p.paces.orMake(by, func() Pace {
+		switch {
+		case p.make == nil:
+			return ownPace{rate.NewLimiter(rate.Limit(p.rate.Requests), p.rate.Burst)}
+		case p.of == "tenant":
+			return p.make(fmt.Sprintf("tenant %q %t", by.tenant, by.decides), p.rate)
 		}
-		return ownPace{rate.NewLimiter(rate.Limit(l.rate.Requests), l.rate.Burst)}
-	}).Wait(ctx, queueFor)
+		return p.make(fmt.Sprintf("%q %q %q %t", by.tenant, by.id, by.agent, by.decides), p.rate)
+	}).Wait(ctx, most)
 }
 
 // An ownPace counts what this process answers.
@@ -119,13 +138,13 @@ type inFlight struct {
 // enter counts one more request of who, until leave is called. Where they have
 // as many open as they may, it counts nothing, and leave is nil.
 func (l *limits) enter(who Identity) (leave func()) {
-	if l.rate.Open <= 0 {
+	if l.most <= 0 {
 		return func() {}
 	}
 	by := askerOf(who)
 	l.open.mu.Lock()
 	defer l.open.mu.Unlock()
-	if l.open.count[by] >= l.rate.Open {
+	if l.open.count[by] >= l.most {
 		return nil
 	}
 	l.open.count[by]++

@@ -105,7 +105,7 @@ func TestBearer(t *testing.T) {
 		{"too many roles", i.sign("RS256", set("groups", strings.Split(strings.Repeat("x ", mostRoles+1), " ")), nil), nil, "unauthorized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h.(*guard).limits = newLimits(Rate{}, nil)
+			h.(*guard).limits = newLimits(Rate{}, Rate{}, nil)
 			h.(*guard).issuer.keys.Transport.(*sparing).asked = newSparing(nil).asked
 			for range 2 { // the second time from memory
 				*last = passed{}

@@ -112,7 +112,7 @@ func TestLink(t *testing.T) {
 		{"POST", "/?token=" + right, false}, {"GET", "/api?token=" + right, false}, {"GET", "//?token=" + right, false}, {"GET", "/index.html?token=" + right, false},
 		{"POST", SignInPath + "?token=" + right, false},
 	} {
-		h.(*guard).limits = newLimits(Rate{}, nil)
+		h.(*guard).limits = newLimits(Rate{}, Rate{}, nil)
 		w := ask(h, tt.method, tt.target, "localhost", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" {
 			t.Errorf("%s %s = %d %v, want 401 without a cookie", tt.method, tt.target, w.Code, w.Header())
@@ -648,7 +648,7 @@ func TestRate(t *testing.T) {
 		l := h.(*guard).limits
 		wait := func(who Identity) time.Duration {
 			began := time.Now()
-			if _, err := l.wait(t.Context(), who); err != nil {
+			if _, err := l.asked.wait(t.Context(), who, queueFor); err != nil {
 				t.Error(err)
 			}
 			return time.Since(began)
@@ -664,7 +664,7 @@ func TestRate(t *testing.T) {
 		// A request that is cancelled gives its turn back.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := l.wait(gone, owner()); err == nil {
+		if _, err := l.asked.wait(gone, owner(), queueFor); err == nil {
 			t.Error("a caller who has gone gets in")
 		}
 		if got := wait(owner()); got != time.Second/2 {
@@ -674,7 +674,7 @@ func TestRate(t *testing.T) {
 			other.Principal.ID = strconv.Itoa(i)
 			wait(other)
 		}
-		if n := len(l.asked.byKey); n > mostKnown || n != l.asked.order.Len() {
+		if n := len(l.asked.paces.byKey); n > mostKnown || n != l.asked.paces.order.Len() {
 			t.Errorf("%d principals are remembered, want up to %d", n, mostKnown)
 		}
 	})
@@ -884,4 +884,47 @@ func TestSignInReturns(t *testing.T) {
 			t.Errorf("next %q = %d to %q, want %q", next, w.Code, w.Header().Get("Location"), want)
 		}
 	}
+}
+
+// TestTenantRate: the principals of one tenant share a rate, those of another have their own,
+// and a request that cannot wait is told which setting it is. MCP that is free of serve.rate
+// is not free of it.
+func TestTenantRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		passed := 0
+		next := HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ Identity) { passed++ })
+		h, err := Guard(next, Config{Off: true, Owner: owner(), Loopback: true, Rate: Rate{Requests: 1000}, TenantRate: Rate{Requests: 1, Burst: 2}, FreeMCP: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := h.(*guard)
+		ask := func(tenant, id, path string) *httptest.ResponseRecorder {
+			who := owner()
+			who.Principal.Tenant, who.Principal.ID = tenant, id
+			w := httptest.NewRecorder()
+			g.pass(w, httptest.NewRequest("POST", path, nil), who)
+			return w
+		}
+		began := time.Now()
+		for i := range 2 {
+			ask("one", strconv.Itoa(i), "/mcp")
+		}
+		ask("two", "other", "/api")
+		if took := time.Since(began); took != 0 || passed != 3 {
+			t.Errorf("%d requests passed in %v, want 3 at once", passed, took)
+		}
+		var all sync.WaitGroup
+		for i := range 5 { // the queue is five seconds long
+			all.Go(func() { ask("one", strconv.Itoa(i), "/mcp") })
+		}
+		synctest.Wait()
+		w := ask("one", "more", "/api")
+		if wantProblem(t, w, "too-many-requests"); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "serve.tenantRate lets one tenant make") {
+			t.Errorf("one more = %d %s, want 429 with the setting", w.Code, w.Body)
+		}
+		all.Wait()
+		if took := time.Since(began); took != 5*time.Second || passed != 8 {
+			t.Errorf("%d requests passed in %v, want 8 in 5 s", passed, took)
+		}
+	})
 }

@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 func all() []*family {
 	var r Registry
 	NewMeters(&r, Readings{
+		Calls:   func() (int, int) { return 0, 0 },
 		Started: time.Now(), Pending: func() (int, error) { return 0, nil },
 		Catalog: func() Catalog { return Catalog{} }, Audit: func() Audit { return Audit{} },
 		Cluster: func() Cluster { return Cluster{} },

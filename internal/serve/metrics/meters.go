@@ -41,7 +41,8 @@ type Readings struct {
 	Version string
 	Started time.Time
 
-	Pending func() (int, error) // questions that wait for a person, of all callers
+	Calls   func() (running, waiting int) // of this process
+	Pending func() (int, error)           // questions that wait for a person, of all callers
 	Catalog func() Catalog
 	Audit   func() Audit
 	Cluster func() Cluster // nil: this is the only replica that there can be
@@ -111,6 +112,16 @@ func NewMeters(r *Registry, read Readings) *Meters {
 
 func (read Readings) add(r *Registry) {
 	r.Gauge("ken_build_info", "The program that runs.", "version", "go").Set(1, read.Version, runtime.Version())
+	if calls := read.Calls; calls != nil {
+		r.GaugeOf("ken_calls_running", "Calls of capabilities that run in this process.", func() float64 {
+			n, _ := calls()
+			return float64(n)
+		})
+		r.GaugeOf("ken_calls_waiting", "Calls that wait for a place in this process: see limits.concurrent, limits.perExtension, limits.perPrincipal and limits.perTenant.", func() float64 {
+			_, n := calls()
+			return float64(n)
+		})
+	}
 	if read.Pending != nil {
 		r.GaugeOf("ken_approvals_pending", "Questions that wait for a person.", func() float64 {
 			n, err := read.Pending()

@@ -280,6 +280,7 @@ func TestMeters(t *testing.T) {
 	m := NewMeters(&r, Readings{
 		Version: "v1", Started: time.Unix(1000, 0),
 		Pending: func() (int, error) { return 3, nil },
+		Calls:   func() (int, int) { return 5, 6 },
 		Catalog: func() Catalog { return Catalog{Capabilities: 9, Available: 8, Quarantined: 1, Problems: 2, Version: 7} },
 		Audit:   func() Audit { return Audit{Written: 12, Poisoned: true} },
 	})
@@ -311,7 +312,7 @@ func TestMeters(t *testing.T) {
 		`ken_model_tokens_total{as="output"} 5`, `ken_model_cost_dollars_total 0.25`, `ken_capability_tokens_total{what="all"} 200`, `ken_capability_tokens_total{what="shown"} 20`,
 		`ken_find_seconds_bucket{le="0.0001"} 1`, `ken_calls_total{status="worked"} 1`, `ken_calls_total{status="failed"} 1`, `ken_calls_total{status="refused"} 2`,
 		`ken_call_seconds_bucket{le="2.5"} 2`, `ken_refusals_total{rule="intents"} 1`, `ken_refusals_total{rule="none"} 1`,
-		`ken_approvals_pending 3`, `ken_catalog_capabilities 9`, `ken_catalog_problems 2`, `ken_catalog_version 7`, `ken_audit_records_total 12`, `ken_audit_poisoned 1`,
+		`ken_calls_running 5`, `ken_calls_waiting 6`, `ken_approvals_pending 3`, `ken_catalog_capabilities 9`, `ken_catalog_problems 2`, `ken_catalog_version 7`, `ken_audit_records_total 12`, `ken_audit_poisoned 1`,
 		`process_start_time_seconds 1000`, `ken_turn_seconds_sum 4`,
 	} {
 		if !strings.Contains(text, line+"\n") {
