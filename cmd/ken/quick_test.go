@@ -1,0 +1,102 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"ken/internal/store/storetest"
+)
+
+// TestQuickCall: 500 slow calls of one session run and wait on two replicas. A quick call of
+// another session, of the same extension, waits until one of them ends, and for at most
+// one more.
+func TestQuickCall(t *testing.T) {
+	const places, slow = 4, 500
+	r := newReplicas(t, 2, storetest.Postgres(t), shellOpen, fmt.Sprintf("limits: {perExtension: %d}\nserve: {rate: {requests: 0}}\n", places))
+	r[0].allowShell(t, "slow")
+	r[0].allowShell(t, "quick")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range slow {
+		s := r[i%2]
+		all.Go(func() {
+			// Each says that it began, and ends when it is told.
+			_, _, _ = s.shell(ctx, r[0].token, "slow", fmt.Sprintf("echo %d >> began.%d; while [ ! -e end.%d ]; do sleep 0.02; done", i, i%2, i))
+		})
+	}
+	// began returns the slow calls that have begun on the first replica.
+	began := func() []string {
+		text, _ := os.ReadFile(filepath.Join(r[0].work, "began.0"))
+		return strings.Fields(string(text))
+	}
+	if !until(func() bool {
+		return r[0].gauge(t, "ken_calls_waiting")+r[1].gauge(t, "ken_calls_waiting") == slow-places
+	}) {
+		t.Fatalf("%v and %v calls wait, want %d together", r[0].gauge(t, "ken_calls_waiting"), r[1].gauge(t, "ken_calls_waiting"), slow-places)
+	}
+	waiting := r[0].gauge(t, "ken_calls_waiting")
+	done := make(chan struct{})
+	all.Go(func() {
+		defer close(done)
+		if status, text, err := r[0].shell(ctx, r[0].token, "quick", "echo quick"); status != http.StatusOK {
+			t.Errorf("the quick call: %d %.300s %v", status, text, err)
+		}
+	})
+	if !until(func() bool { return r[0].gauge(t, "ken_calls_waiting") == waiting+1 }) {
+		t.Fatal("the quick call does not wait")
+	}
+	ended := 0
+	for quick := false; !quick; {
+		before := began()
+		if ended == len(before) {
+			t.Fatal("no slow call runs on this replica")
+		}
+		if err := os.WriteFile(filepath.Join(r[0].work, "end."+before[ended]), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ended++
+		if !until(func() bool {
+			select {
+			case <-done:
+				quick = true
+			default:
+			}
+			return quick || len(began()) > len(before)
+		}) {
+			t.Fatal("a place is free, and no call begins")
+		}
+	}
+	t.Logf("the quick call was done when %d of %d slow calls had ended on its replica", ended, slow/2)
+	if ended > 2 {
+		t.Errorf("%d slow calls ended before the quick call, want at most 2", ended)
+	}
+	cancel()
+	all.Wait()
+}
+
+// gauge reads a number from the metrics of a server.
+func (s *server) gauge(t *testing.T, name string) float64 {
+	t.Helper()
+	status, text := s.ask(t, http.MethodGet, "/metrics", s.token, nil)
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("there is no %s: %d", name, status)
+	return 0
+}
