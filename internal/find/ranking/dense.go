@@ -236,6 +236,8 @@ func grown[T any](list []T, n int) []T {
 // near looks at all vectors of a part: it returns for each slot how many bits are
 // different from the query's, and how many slots have each difference.
 func (p *part) near(v *index.Vectors, query []uint64, distance []uint16, histogram []int32) {
+	var code [4]uint64 // of the usual size
+	copy(code[:], query)
 	for number, page := range v.Pages {
 		if page == nil {
 			continue
@@ -247,11 +249,27 @@ func (p *part) near(v *index.Vectors, query []uint64, distance []uint16, histogr
 		} else {
 			seen = 0
 		}
+		if seen == math.MaxUint64 && v.Words == len(code) && len(histogram) > 64*len(code) {
+			nearPage((*[4 * index.VectorsPerPage]uint64)(page.Bits), &code, (*[index.VectorsPerPage]uint16)(distance[base:]), histogram)
+			continue
+		}
 		for ; seen != 0; seen &= seen - 1 {
 			at := bits.TrailingZeros64(seen)
 			d := index.Differences(page.Bits[at*v.Words:(at+1)*v.Words], query)
 			distance[base+at] = uint16(d) + 1 // 0: has none
 			histogram[d]++
 		}
+	}
+}
+
+// nearPage is near for a page all of which is seen: nearly every page of a large
+// catalog.
+func nearPage(page *[4 * index.VectorsPerPage]uint64, query *[4]uint64, distance *[index.VectorsPerPage]uint16, histogram []int32) {
+	a, b, c, d := query[0], query[1], query[2], query[3]
+	for at := range distance {
+		own := (*[4]uint64)(page[4*at:])
+		n := bits.OnesCount64(own[0]^a) + bits.OnesCount64(own[1]^b) + bits.OnesCount64(own[2]^c) + bits.OnesCount64(own[3]^d)
+		distance[at] = uint16(n) + 1
+		histogram[n]++
 	}
 }
