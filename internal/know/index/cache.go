@@ -66,11 +66,7 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 	if s == nil {
 		s = BuildWith(c.Model, list)
 	}
-	data := encode(s, key)
-	c.keep(path, data)
-	if together, ok := decode(data, key, list, c.Model); ok {
-		return together // the same, scattered less over memory
-	}
+	c.keep(path, encodeMarked(s, key, marks))
 	return s
 }
 
@@ -142,7 +138,17 @@ const scratch = "scratch-"
 
 // encode writes what is costly to make again: the words of each capability.
 func encode(s *Segment, key [sha256.Size]byte) []byte {
-	out := append([]byte(cacheFormat), key[:]...)
+	marks := make([]mark, len(s.Docs))
+	for i := range s.Docs {
+		marks[i] = markOf(s.Docs[i].Capability)
+	}
+	return encodeMarked(s, key, marks)
+}
+
+// encodeMarked is encode where the marks of the capabilities are known.
+func encodeMarked(s *Segment, key [sha256.Size]byte, marks []mark) []byte {
+	out := make([]byte, 0, s.roomy())
+	out = append(append(out, cacheFormat...), key[:]...)
 	basis := basisOf(s.Model)
 	out = append(out, basis[:]...)
 	number := func(n int) { out = binary.LittleEndian.AppendUint32(out, uint32(n)) }
@@ -162,10 +168,9 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 			number(int(m[word]))
 		}
 	}
-	number(len(s.Docs))
-	for i := range s.Docs {
-		m := markOf(s.Docs[i].Capability)
-		out = append(out, m[:]...)
+	number(len(marks))
+	for i := range marks {
+		out = append(out, marks[i][:]...)
 	}
 	number(s.Postings.Count)
 	for _, says := range s.Postings.Says {
@@ -187,6 +192,19 @@ func encode(s *Segment, key [sha256.Size]byte) []byte {
 	}
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...)
+}
+
+// roomy returns about how many bytes encode writes, and hardly ever less.
+func (s *Segment) roomy() int {
+	n := 1024 + s.Postings.Count*4 + (len(s.Words.base)+len(s.Stems.base))*(8+16)
+	for i := range s.Docs {
+		d := &s.Docs[i]
+		n += markSize + 4*(1+fields+4+2*len(d.Terms)+len(d.InName)+len(d.Pairs)) + 8*len(d.nameCodes)
+	}
+	if s.Model != nil {
+		n += len(s.Docs) * s.Model.Dimensions()
+	}
+	return n
 }
 
 // decode reads the segment of exactly this list back, or reports that it cannot.

@@ -8,7 +8,6 @@
 package index
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -118,14 +117,18 @@ type writer struct {
 	postings *pageWriter
 
 	tokens []Token
-	terms  []termCount
+	others []Token  // of a text that is not name or description
+	terms  []uint64 // of the capability that is being read: the term, and one in its field as pack has it
 	run    []uint32
 	spelt  []string // how the words of run are spelt
 	vector []float32
 	owned  map[int]bool // pages of vectors that are this writer's own
-}
 
-type termCount struct{ term, packed uint32 }
+	// params are the terms of English texts of parameters. The tools of one server
+	// often have the same parameters: of 6,067 real tools, half of that text stood in
+	// one before.
+	params map[string][]uint32
+}
 
 func newWriter(s *Segment) *writer {
 	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model, Second: s.Second}
@@ -212,17 +215,19 @@ func (w *writer) name(c *capability.Capability, slot int) {
 func (w *writer) doc(c *capability.Capability) Doc {
 	d := Doc{Capability: c}
 	w.terms, w.run, w.spelt = w.terms[:0], w.run[:0], w.spelt[:0]
-	w.tokens = AppendTokens(AppendTokens(w.tokens[:0], c.Name), c.Description)
+	w.tokens = AppendTokens(w.tokens[:0], c.Name)
+	ofName := len(w.tokens)
+	w.tokens = AppendTokens(w.tokens, c.Description)
 	lang := LanguageOf(w.tokens)
 	d.Lang = uint8(lang)
 
-	w.field(&d, FieldName, lang, c.Name)
+	w.fieldOf(&d, FieldName, lang, w.tokens[:ofName])
 	if c.DisplayName != "" && c.DisplayName != c.Name {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
 	d.InName = firsts(w.run)
 	d.nameCodes = w.codes(d.InName)
-	w.field(&d, FieldText, lang, c.Description)
+	w.fieldOf(&d, FieldText, lang, w.tokens[ofName:])
 	d.Pairs = pairsOf(w.run)
 	w.field(&d, fieldTags, lang, c.Category)
 	for _, t := range c.Tags {
@@ -237,26 +242,27 @@ func (w *writer) doc(c *capability.Capability) Doc {
 		}
 	}
 	for _, p := range c.Parameters {
-		w.field(&d, fieldParams, lang, p.Name)
-		w.field(&d, FieldParamText, lang, p.Description)
+		w.param(&d, fieldParams, lang, p.Name)
+		w.param(&d, FieldParamText, lang, p.Description)
 	}
 	for f := range fields {
 		d.Norm[f] = 1 / (1 - fieldSlope[f] + fieldSlope[f]*d.Norm[f]/fieldLength[f])
 	}
-	slices.SortFunc(w.terms, func(a, b termCount) int { return cmp.Compare(a.term, b.term) })
+	slices.Sort(w.terms)
 	n := 0
-	for _, t := range w.terms {
-		if n > 0 && w.terms[n-1].term == t.term {
-			w.terms[n-1].packed = addPacked(w.terms[n-1].packed, t.packed)
-			continue
+	for i, t := range w.terms {
+		if i == 0 || t>>32 != w.terms[i-1]>>32 {
+			n++
 		}
-		w.terms[n] = t
-		n++
 	}
 	both := make([]uint32, 2*n) // one allocation for two lists
-	d.Terms, d.Counts = both[:n:n], both[n:]
-	for i, t := range w.terms[:n] {
-		d.Terms[i], d.Counts[i] = t.term, t.packed
+	d.Terms, d.Counts = both[:0:n], both[n:n]
+	for _, t := range w.terms {
+		if last := len(d.Terms) - 1; last >= 0 && d.Terms[last] == uint32(t>>32) {
+			d.Counts[last] = addPacked(d.Counts[last], uint32(t))
+			continue
+		}
+		d.Terms, d.Counts = append(d.Terms, uint32(t>>32)), append(d.Counts, uint32(t))
 	}
 	return d
 }
@@ -296,24 +302,27 @@ func addPacked(a, b uint32) uint32 {
 	return sum
 }
 
-// field adds the words of one text. run takes the terms of name and
-// description in their order.
+// field adds the words of one text.
 func (w *writer) field(d *Doc, field, lang int, text string) {
-	if text == "" {
-		return
+	if text != "" {
+		w.others = AppendTokens(w.others[:0], text)
+		w.fieldOf(d, field, lang, w.others)
 	}
-	w.tokens = AppendTokens(w.tokens[:0], text)
-	for i := 0; i < len(w.tokens); i++ {
-		t := &w.tokens[i]
+}
+
+// fieldOf adds words. run takes the terms of name and description in their order.
+func (w *writer) fieldOf(d *Doc, field, lang int, tokens []Token) {
+	for i := range tokens {
+		t := &tokens[i]
 		if IsStop(t.Text, lang) || t.Text == "" {
 			continue
 		}
 		d.Norm[field]++ // the length for now
 		term := w.term(t, lang)
-		w.terms = append(w.terms, termCount{term, 1 << (countBits * field)})
+		w.count(term, field)
 		if lang != EnglishLanguage && !t.Pair && !t.Digits {
 			if plain := w.term(t, EnglishLanguage); plain != term {
-				w.terms = append(w.terms, termCount{plain, 1 << (countBits * field)})
+				w.count(plain, field)
 			}
 		}
 		if field == FieldName || field == FieldText {
@@ -321,6 +330,40 @@ func (w *writer) field(d *Doc, field, lang int, text string) {
 			w.spelt = append(w.spelt, t.Text)
 		}
 	}
+}
+
+// count adds a term to those of the capability.
+func (w *writer) count(term uint32, field int) {
+	w.terms = append(w.terms, uint64(term)<<32|1<<(countBits*field))
+}
+
+// param is field for the text of a parameter. The terms of one in another language
+// than English are not remembered: it may have more of them than words.
+func (w *writer) param(d *Doc, field, lang int, text string) {
+	if text == "" {
+		return
+	}
+	if lang != EnglishLanguage || !w.postings.fresh {
+		w.field(d, field, lang, text)
+		return
+	}
+	if terms, ok := w.params[text]; ok {
+		d.Norm[field] += float32(len(terms))
+		for _, t := range terms {
+			w.count(t, field)
+		}
+		return
+	}
+	from := len(w.terms)
+	w.field(d, field, lang, text)
+	terms := make([]uint32, 0, len(w.terms)-from)
+	for _, t := range w.terms[from:] {
+		terms = append(terms, uint32(t>>32))
+	}
+	if w.params == nil {
+		w.params = map[string][]uint32{}
+	}
+	w.params[text] = terms
 }
 
 // term returns the number of a word's term, a new one if need be.

@@ -29,12 +29,15 @@ func AppendTokens(out []Token, text string) []Token {
 			r, size = utf8.DecodeRuneInString(text[i:])
 		}
 		switch {
-		case mixedEnd(text, i) > i:
-			end := mixedEnd(text, i)
-			out = appendMixed(out, text[i:end], clause)
-			i = end
 		case isLetter(r):
 			end := lettersEnd(text, i+size)
+			if end < len(text) && isDigit(text[end]) { // else there is no digit beside a letter
+				if mixed := mixedEnd(text, i); mixed > i {
+					out = appendMixed(out, text[i:mixed], clause)
+					i = mixed
+					continue
+				}
+			}
 			out = appendLetters(out, text[i:end], clause)
 			i = end
 		case unspaced(r):
@@ -49,6 +52,11 @@ func AppendTokens(out []Token, text string) []Token {
 			out = appendPairs(out, text[i:end], clause)
 			i = end
 		case '0' <= r && r <= '9' || r >= utf8.RuneSelf && unicode.IsDigit(r):
+			if mixed := mixedEnd(text, i); mixed > i {
+				out = appendMixed(out, text[i:mixed], clause)
+				i = mixed
+				continue
+			}
 			end := i + size
 			for end < len(text) {
 				r, size := runeAt(text, end)
@@ -87,6 +95,8 @@ func lettersEnd(text string, i int) int {
 	}
 	return i
 }
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 // mostMixed is the length up to which letters and digits side by side are a
 // word of their own: s3, k8s, base64.
@@ -180,7 +190,10 @@ func appendLetters(out []Token, run string, clause int) []Token {
 		}
 	}
 	if plain {
-		return append(out, Token{Text: strings.ToLower(run), Clause: clause})
+		if first := run[0]; first < 'a' || 'z' < first { // else it is lower already
+			run = strings.ToLower(run)
+		}
+		return append(out, Token{Text: run, Clause: clause})
 	}
 	if acronyms(run) {
 		return append(out, Token{Text: strings.ToLower(run[:len(run)-1]), Clause: clause})
