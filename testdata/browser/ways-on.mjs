@@ -17,6 +17,12 @@ await story(async ({ page, expectErrors }) => {
   await visit(page, "/catalog");
   await page.locator("header").getByText(want).waitFor();
   await page.getByRole("status").getByText(want).first().waitFor();
+  // The number of what is unavailable leads to exactly that.
+  const { value: missing } = await api("/search?q=&available=false&limit=1");
+  await page.locator("header").getByRole("link", { name: `${missing.total} unavailable` }).click();
+  await page.getByRole("status").getByText(new RegExp(`^${missing.total} capabilit`)).waitFor();
+  await page.getByRole("button", { name: "unavailable", exact: true }).click();
+  await page.getByRole("status").getByText(want).first().waitFor();
   await visit(page, "/settings/about");
   await page.getByText(String(found.total), { exact: true }).first().waitFor();
   for (const address of ["/catalog?tab=graph", "/catalog/graph"]) { // the second is what people type

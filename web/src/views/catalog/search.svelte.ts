@@ -5,7 +5,7 @@ import { tick } from "svelte";
 import { get } from "../../lib/api";
 import type { SearchAnswer } from "../../lib/types";
 
-export interface Wish { q: string; kind: string; category: string; state: string }
+export interface Wish { q: string; kind: string; category: string; state: string; available: string /* "false": only what is unavailable */ }
 
 // The server's answer names the page after it.
 export type Found = SearchAnswer & { next?: string; facets: { moreCategories?: number } };
