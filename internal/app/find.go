@@ -36,7 +36,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	return door.New(door.Config{
 		Switches: off,
 		Starting: a.Servers.Starting, Await: a.Servers.Await, Absent: a.Servers.Absent,
-		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, NoRules: a.noRules, Runner: a.invoker,
+		Catalog: c, Own: a.own, Finder: finder, Recorder: a.recorder, Rules: a.Rules, RulesFor: a.loader.RulesFor, NoRules: a.noRules, Runner: a.invoker,
 		Find: func(scope capability.Scope) door.Settings {
 			s := door.Settings(a.tuner.For(scope))
 			s.Card.Custom = cfg.CardScorer

@@ -122,7 +122,7 @@ func (a *App) newRunner() (*runner.Runner, error) {
 		places = func(kind string) runner.Places { return q.Slots(kind) }
 	}
 	r, err := runner.New(runner.Config{
-		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, RecentRules: a.recentRules, Desk: desk, Effects: db, Results: kept,
+		Resolve: a.Door.Resolve, Executors: table, Log: log, Rules: a.Rules, RulesFor: a.loader.RulesFor, RecentRules: a.recentRules, Desk: desk, Effects: db, Results: kept,
 		Redactor: a.Redactor.Redactor, Observe: a.observe, Plugins: around, Process: procid.Self(), Dead: procid.Dead,
 		Limits: func() runner.Limits { return callLimits(a.effective(), a.Settings.Serve.Drain) }, Places: places,
 	})

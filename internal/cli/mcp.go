@@ -124,7 +124,7 @@ func (c *mcpCommand) mcpAlone(ctx context.Context, a *app.App, client, surface s
 	go memory.Trim(watching)
 	who := a.Principal
 	who.Agent = client
-	err := a.MCP().Serve(ctx, who, stdio{c.in, c.out}, mcpserver.Hello{Surface: surface})
+	err := a.MCP().Serve(ctx, who, stdio{shim.Input(c.in), c.out}, mcpserver.Hello{Surface: surface})
 	stop()
 	return errors.Join(err, <-watched)
 }

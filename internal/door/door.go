@@ -68,6 +68,10 @@ type Config struct {
 	// arguments is not visible. If Rules is nil or returns nil, nothing is visible.
 	Rules func() *policy.Rules
 
+	// RulesFor returns the rules for the call of a context. They may have been read
+	// at any time since the call came in ([policy.Arrived]). Nil stands for Rules.
+	RulesFor func(context.Context) *policy.Rules
+
 	// NoRules, when not nil, says why there are no rules, as far as a principal
 	// may know it. It is called when Rules returns nil.
 	NoRules func(capability.Principal) error

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ken/capability"
 	"ken/internal/find/discover"
@@ -41,7 +42,19 @@ type View struct {
 func (d *Door) View(p capability.Principal) View { return d.ViewFor(Viewer{Principal: p}) }
 
 // ViewFor is View for a mode, a surface and a person.
-func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), v) }
+func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), d.rules(), v) }
+
+// Arriving returns the context of a call that came in at a moment, before anything was
+// asked for it. The rules are looked at once for it, and not for each question.
+func Arriving(ctx context.Context, at time.Time) context.Context { return policy.Arriving(ctx, at) }
+
+// viewOf is ViewFor for a call.
+func (d *Door) viewOf(ctx context.Context, v Viewer) View {
+	if d.cfg.RulesFor == nil {
+		return d.ViewFor(v)
+	}
+	return d.view(d.catalog.Snapshot(), d.cfg.RulesFor(ctx), v)
+}
 
 // OperatorView returns the operator's view: it lists hidden entries too, and says why
 // they are hidden. Finding in it finds what View has. It must not reach a model.
@@ -95,11 +108,10 @@ func (d *Door) known(e *Entry) policy.Capability {
 }
 
 // view narrows a snapshot to what the rules may let a viewer call.
-func (d *Door) view(s *catalog.Snapshot, v Viewer) View {
+func (d *Door) view(s *catalog.Snapshot, rules *policy.Rules, v Viewer) View {
 	if v.Principal.ID == "" {
 		return View{}
 	}
-	rules := d.rules()
 	out := View{viewer: v, snapshot: s, allows: func(e *Entry) bool {
 		c := d.known(e)
 		return rules.Visible(&v, &c)
@@ -197,7 +209,7 @@ func (d *Door) next(ctx context.Context, after uint64, p capability.Principal, a
 		return Changes{}, err
 	}
 	s, changes, complete := d.catalog.ChangesSince(after)
-	v := as(d.view(s, Viewer{Principal: p}))
+	v := as(d.view(s, d.rules(), Viewer{Principal: p}))
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
 		i, there := s.Ordinal(c.ID)
 		return there && !v.sees(i)

@@ -3,6 +3,7 @@
 package reload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -97,11 +98,11 @@ func (l *Loader) Rules() (*policy.Rules, error) {
 }
 
 // maxAge is how long one look at the files is good for settings other than the
-// rules, and for rules that were just looked at for the same call, because one call
-// asks for them several times. Each decision looks at the files (about 10 µs), so
-// that a removed permission has no effect on the very next call. A call that waited
-// longer than this is decided again by another look.
-const maxAge = time.Millisecond
+// rules, and for rules that were looked at for the same call, because one call asks
+// for them several times, and commits a record in between. Each call looks at the
+// files (about 10 µs), so that a removed permission has no effect on the very next
+// one. A call that waited longer than this is decided again by another look.
+const maxAge = 5 * time.Millisecond
 
 // Fault says in one line why nothing may be called now; empty: calls may be made.
 // Only an operator is told what is wrong with which file.
@@ -130,6 +131,21 @@ func (l *Loader) Current() *Snapshot {
 		return l.current.Load()
 	}
 	return l.Latest()
+}
+
+// Since returns what is in force for a call that came in at a moment. A look at the
+// files that began later saw all changes that were made before the call. If there was
+// none, or it is older than maxAge, it looks again.
+func (l *Loader) Since(arrived time.Time) *Snapshot {
+	if looked := time.Duration(l.checked.Load()); l.cfg.Fresh == nil && !arrived.IsZero() && looked >= arrived.Sub(l.epoch) && time.Since(l.epoch)-looked < maxAge {
+		return l.current.Load()
+	}
+	return l.Latest()
+}
+
+// RulesFor returns the rules for the call of a context, or nil if there are none.
+func (l *Loader) RulesFor(ctx context.Context) *policy.Rules {
+	return l.Since(policy.Arrived(ctx)).Rules
 }
 
 // Settings returns the settings in force. The pointer is another one as soon as

@@ -201,3 +201,48 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 		}
 	})
 }
+
+// TestSince: one look at the files is good for the call that asked for it, and for no
+// call that came in later.
+func TestSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, getenv := home(t, nil)
+		places, err := dirs.New(getenv, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, ".ken", "ken.yaml")
+		put := func(rule string, changed time.Time) {
+			write(t, file, "policy:\n  rules: [{effect: "+rule+", capabilities: [\"tool:list_files\"]}]\n")
+			if err := os.Chtimes(file, changed, changed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("allow", time.Now().Add(-2*time.Hour))
+		l, err := New(Config{Places: places})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := time.Now()
+		allowed := l.Latest().Rules
+		put("deny", time.Now().Add(-time.Hour))
+		if got := l.Since(first).Rules; got != allowed {
+			t.Error("a call that had its look looked again")
+		}
+		time.Sleep(time.Microsecond)
+		denied := l.Since(time.Now()).Rules
+		if denied == allowed {
+			t.Error("a call that came in after the change was decided by the rules before it")
+		}
+		put("allow", time.Now().Add(-30*time.Minute))
+		if got := l.Since(time.Time{}).Rules; got == denied {
+			t.Error("a call of which it is not known when it came in did not look")
+		}
+		put("deny", time.Now().Add(-20*time.Minute))
+		before := l.current.Load().Rules
+		time.Sleep(maxAge)
+		if got := l.Since(first).Rules; got == before {
+			t.Error("a call that took long did not look again")
+		}
+	})
+}

@@ -58,6 +58,13 @@ func (r *Runner) rules() *policy.Rules {
 	return r.cfg.Rules()
 }
 
+func (r *Runner) rulesFor(ctx context.Context) *policy.Rules {
+	if r.cfg.RulesFor == nil {
+		return r.rules()
+	}
+	return r.cfg.RulesFor(ctx)
+}
+
 func (r *Runner) recentRules() *policy.Rules {
 	if r.cfg.RecentRules == nil {
 		return nil

@@ -74,7 +74,12 @@ type Config struct {
 	// when a call leaves the queue. Nil, or nil rules, refuse everything.
 	Rules func() *policy.Rules
 
-	// RecentRules returns the rules in force at most a millisecond ago. It is
+	// RulesFor returns the rules for the first decision on the call of a context. They
+	// may have been read at any time since the call came in ([policy.Arrived]). Nil
+	// stands for Rules.
+	RulesFor func(context.Context) *policy.Rules
+
+	// RecentRules returns the rules in force a few milliseconds ago at most. It is
 	// asked when a call leaves the queue, just after Limits, which may be a look at
 	// the same files. Nil stands for Rules.
 	RecentRules func() *policy.Rules
@@ -229,7 +234,7 @@ func (r *Runner) perform(ctx context.Context, inv *invocation) (res capability.R
 	if inv.call, inv.plan, err = r.plan(ctx, inv.call, inv.target, &inv.notes); err != nil {
 		return res, err
 	}
-	inv.plan.decide(r.rules())
+	inv.plan.decide(r.rulesFor(ctx))
 	switch inv.plan.decision.Effect {
 	case policy.Allow:
 		return r.performAllowed(ctx, inv)

@@ -31,7 +31,7 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 // SDK if it can ask nothing and report nothing while it runs.
 func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
 	began := time.Now()
-	a, err := ep.callAny(ctx, sess, req)
+	a, err := ep.callAny(door.Arriving(ctx, began), sess, req)
 	ep.s.observe("tools/call", began, a, err)
 	return a, err
 }
