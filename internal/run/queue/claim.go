@@ -451,6 +451,9 @@ func (q *Stored) Finish(ctx context.Context, claimed Job, o Outcome) (Job, error
 		case j.State == Scheduled:
 			j.At = o.At.UTC().Truncate(time.Microsecond)
 		}
+		if o.Orphan && j.Orphaned.IsZero() {
+			j.Orphaned = old.Started
+		}
 		if o.Next {
 			j.Attempt++
 			j.Call.Answers, j.Orphaned = nil, time.Time{}

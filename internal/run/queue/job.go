@@ -69,8 +69,8 @@ type Job struct {
 
 	CancelBy string `json:"cancelBy,omitempty"` // who asked that it be cancelled while it ran
 
-	// Orphaned is when an attempt started whose worker died. The attempt is made
-	// again with its key.
+	// Orphaned is when an attempt started whose worker died, or could not read what
+	// became of its call. The attempt is made again with its key.
 	Orphaned time.Time `json:"orphaned,omitzero"`
 
 	// Of a job with a schedule: how often it ran, how often it did not because
@@ -233,6 +233,7 @@ type Outcome struct {
 	Effect string
 	At     time.Time
 	Next   bool // the next attempt, with another key
+	Orphan bool // the same attempt, whose call may have begun; see [Job.Orphaned]
 	Result *capability.Result
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/runner"
+	"ken/internal/store"
 )
 
 // The names of the answers that a call is made again with.
@@ -408,7 +409,7 @@ func (w *Worker) work(ctx context.Context, j Job) {
 				w.cfg.Record(ended)
 			}
 			return
-		case errors.Is(err, ErrLost) || wait >= 5*time.Second:
+		case errors.Is(err, ErrLost) || wait >= 5*time.Second && (!away(err) || ctx.Err() != nil):
 			w.cfg.Log.Warn("what came of a job cannot be kept", "job", j.ID, "state", string(out.State), "error", err)
 			return // another worker has it, or finds it when this one is gone
 		}
@@ -479,6 +480,9 @@ func (w *Worker) judge(ctx context.Context, j Job, res capability.Result, err er
 		}
 		return w.again(j, o, ferr == nil && !known || w.cfg.Maker.Repeatable(j))
 	}
+	if away(ferr) {
+		return Outcome{State: Scheduled, At: time.Now().Add(lookEvery), Orphan: true, Why: "it ended with: " + err.Error() + "; what became of it cannot be read now; the attempt is made again with the same key"}
+	}
 	if ferr != nil {
 		return unknownOutcome("", "it ended with: "+err.Error()+"; what became of it cannot be read: "+ferr.Error())
 	}
@@ -493,6 +497,8 @@ func (w *Worker) judge(ctx context.Context, j Job, res capability.Result, err er
 		return Outcome{State: Cancelled, Why: byPerson.Error(), Kind: capability.KindOf(err).String()}
 	case !known && stopped:
 		return Outcome{State: Queued, Why: "its worker stopped before it began"}
+	case !known && away(err): // it did not begin, and that is not its fault
+		return Outcome{State: Scheduled, At: time.Now().Add(lookEvery), Why: "it could not begin and is tried again: " + err.Error()}
 	}
 	o := Outcome{State: Failed, Why: err.Error(), Kind: capability.KindOf(err).String(), Result: &res}
 	switch capability.KindOf(err) {
@@ -501,6 +507,11 @@ func (w *Worker) judge(ctx context.Context, j Job, res capability.Result, err er
 		return w.again(j, o, !known || w.cfg.Maker.Repeatable(j))
 	}
 	return o
+}
+
+// away reports whether an error says that the store could not be asked, which passes.
+func away(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUncertain) || errors.Is(err, store.ErrBusy)
 }
 
 // answered reports whether a job was made with the answer to a request already.

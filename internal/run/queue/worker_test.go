@@ -321,6 +321,49 @@ func TestWorkerRetries(t *testing.T) {
 	}
 }
 
+// TestPostgresWorkerOutage: what became of a call cannot be read, because the store is away. The job does
+// not end with that: the attempt is made again with the same key when the store is
+// there, so a call that had its effect is not repeated.
+func TestPostgresWorkerOutage(t *testing.T) {
+	for _, target := range []string{"look", "write"} {
+		o := storetest.NewOutage(t)
+		st := storetest.Open(t, o.Address)
+		var ran atomic.Int32
+		s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+			if ran.Add(1) > 1 {
+				return text("at last")
+			}
+			o.Down()
+			return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "write", Err: errors.New("no answer")}
+		}, nil, func(c *runner.Config) { c.Limits = runner.Limits{Record: 300 * time.Millisecond}.Always })}
+		s.work(t, func(c *queue.WorkerConfig) { c.Maker = &unread{maker: s.maker, back: o.Up} })
+		j := s.add(t, target, nil)
+		beside := &shop{Stored: queue.NewStored(storetest.Open(t, o.Beside), queue.StoredConfig{})}
+		got := beside.until(t, j.ID, final)
+		switch {
+		case target == "look" && (got.State != queue.Done || ran.Load() != 2):
+			t.Errorf("a job that changes nothing is %+v after %d calls, want done after two", got, ran.Load())
+		case target == "write" && (got.State != queue.Unknown || got.Effect == "" || ran.Load() != 1):
+			t.Errorf("a job with an effect is %+v after %d calls, want unknown, with its effect, after one", got, ran.Load())
+		}
+		s.stop()
+	}
+}
+
+// unread is a maker whose store comes back once it could not be read.
+type unread struct {
+	maker
+	back func()
+}
+
+func (m *unread) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus, bool, error) {
+	fate, known, err := m.maker.CallStatus(ctx, j)
+	if err != nil {
+		m.back()
+	}
+	return fate, known, err
+}
+
 // TestWorkerCancel: a running job is stopped; whether it had its effect is unknown
 // unless it changes nothing.
 func TestWorkerCancel(t *testing.T) {

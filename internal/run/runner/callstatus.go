@@ -50,6 +50,9 @@ func (r *Runner) CallStatus(ctx context.Context, call capability.Call) (CallStat
 	if err := json.Unmarshal(item.Value, &e); err != nil {
 		return CallStatus{}, false, errors.New("record of the call cannot be read")
 	}
+	if e.State == effectRunning && e.Owner == r.effects.owner && !here && r.effects.isUnused(c.key) {
+		return CallStatus{}, false, nil
+	}
 	f := CallStatus{Effect: e.ID, Began: e.Began, Ended: e.State == effectDone}
 	switch e.State {
 	case effectDone:

@@ -82,6 +82,7 @@ type effects struct {
 
 	mu       sync.Mutex
 	inFlight map[string]chan struct{} // effects that run here, by their key
+	unused   map[string]bool          // keys that this Runner claimed, perhaps, for calls that did not run
 
 	settling  sync.WaitGroup // results that are being kept
 	unsettled atomic.Int64   // and could not
@@ -92,7 +93,7 @@ func newEffects(cfg Config, limits Limits) *effects {
 	rand.Read(id)
 	owner := hex.EncodeToString(id)
 	return &effects{
-		store: cfg.Effects, owner: owner, keyOf: cfg.Key, within: limits.Record, inFlight: map[string]chan struct{}{},
+		store: cfg.Effects, owner: owner, keyOf: cfg.Key, within: limits.Record, inFlight: map[string]chan struct{}{}, unused: map[string]bool{},
 		lease: lease{store: cfg.Effects, owner: owner, process: cfg.Process, dead: cfg.Dead, lasts: limits.Lease, within: limits.Record},
 	}
 }
@@ -238,6 +239,7 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 		}
 		version, err := e.store.Apply(ctx, &b)
 		if err == nil {
+			e.setUnused(c.key, false)
 			c.version = version
 			if c.spend != nil {
 				c.spend.Done(version)
@@ -249,6 +251,9 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 			return nil, errGrantGone
 		}
 		if !errors.Is(err, store.ErrConflict) {
+			if errors.Is(err, store.ErrUncertain) { // it may be claimed, and the call does not run
+				e.setUnused(c.key, true)
+			}
 			return nil, c.fail(err)
 		}
 		item, ok, err := e.store.Get(ctx, c.key)
@@ -263,7 +268,11 @@ func (e *effects) take(ctx context.Context, c *claim) (*effect, error) {
 		if !again {
 			return earlier, err
 		}
-		c.notes.add("run_again", "the outcome of an earlier attempt is unknown")
+		if e.isUnused(c.key) {
+			c.notes.add("run_again", "an earlier attempt did not run")
+		} else {
+			c.notes.add("run_again", "the outcome of an earlier attempt is unknown")
+		}
 		at = item.Version
 	}
 	return nil, c.fail(errors.New("too many conflicting writes"))
@@ -298,7 +307,7 @@ func (e *effects) meet(ctx context.Context, c *claim, item store.Item) (end *eff
 			}
 		}
 	}
-	if c.mayRerun {
+	if c.mayRerun || met.State == effectRunning && met.Owner == e.owner && e.isUnused(c.key) {
 		return nil, true, nil
 	}
 	c.lost = true
@@ -333,9 +342,28 @@ func (e *effects) release(ctx context.Context, c *claim) {
 	defer cancel()
 	if err := e.persist(late, c, &b, nil); err != nil {
 		c.notes.add("claim", "the call did not run, and its claim could not be removed: "+err.Error())
+		e.setUnused(c.key, true)
 	}
 	c.version = 0
 	e.end(c)
+}
+
+// mostUnused is how many keys of calls that did not run are remembered.
+const mostUnused = 10_000
+
+// setUnused remembers whether a claim of this Runner, if the store has one, was never used.
+func (e *effects) setUnused(key string, unused bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if delete(e.unused, key); unused && len(e.unused) < mostUnused {
+		e.unused[key] = true
+	}
+}
+
+func (e *effects) isUnused(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unused[key]
 }
 
 // settle keeps how a call ended, with its output if that is kept in the same store.

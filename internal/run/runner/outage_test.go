@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/govern/audit"
 	"ken/internal/store"
 	"ken/internal/store/storetest"
 )
@@ -90,6 +91,50 @@ func TestOutageCutEffect(t *testing.T) {
 	}
 	if r.Load().Unsettled != 0 || runs.Load() != 1 {
 		t.Errorf("%d unsettled and %d runs, want none and 1", r.Load().Unsettled, runs.Load())
+	}
+}
+
+// TestOutageUnused: the server goes away between the claim of a call and its start, for so long
+// that the claim cannot be removed. The call did not run, so it runs when it is made
+// again. Another process does not run it.
+func TestOutageUnused(t *testing.T) {
+	o := storetest.NewOutage(t)
+	var runs atomic.Int64
+	short := func(c *Config) { c.Limits = Limits{Record: 300 * time.Millisecond, Lease: time.Minute}.Always }
+	r := keyed(t, storetest.Open(t, o.Address), "k", counting(&runs), short)
+	other := storetest.Open(t, o.Beside)
+	beside := keyed(t, other, "k", counting(&runs), short)
+	claimed := func() bool {
+		for _, err := range other.Scan(t.Context(), "effect/", store.Range{}) {
+			return err == nil
+		}
+		return false
+	}
+	r.log.fail = func(rec audit.Record) error {
+		if rec.Event != audit.Started {
+			return nil
+		}
+		for !claimed() && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		o.Down()
+		return errors.New("full")
+	}
+	call := callOf("write", `{"text":"a"}`)
+	_, err := r.Invoke(t.Context(), call)
+	wantKind(t, err, capability.Unavailable)
+	r.log.fail = nil
+	o.Up()
+	if _, err := beside.Invoke(t.Context(), call); !errors.Is(err, ErrStillRunning) || runs.Load() != 0 {
+		t.Errorf("another process: %v with %d runs, want that it waits for the first", err, runs.Load())
+	}
+	if fate, known, err := r.CallStatus(t.Context(), call); known || err != nil {
+		t.Errorf("CallStatus() = %+v, %t, %v, want that nothing happened", fate, known, err)
+	}
+	for range 2 {
+		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
+			t.Errorf("Invoke() afterwards = %+v, %v, want run 1", res, err)
+		}
 	}
 }
 
