@@ -21,11 +21,13 @@ const mostNames = 50_000
 // list with a comma, a semicolon or a new line between the items (Named), or as a
 // word (Mentioned). A link in one of the folders, which are absolute, counts as
 // what it leads to as well. If there are too many texts, Unseen says so.
-func (f *Facts) Texts(raw json.RawMessage, dirs ...string) {
+func (f *Facts) Texts(raw json.RawMessage, dirs ...string) { f.texts(nil, raw, dirs) }
+
+func (f *Facts) texts(folders *Folders, raw json.RawMessage, dirs []string) {
 	t := texts{facts: f, seen: map[mention]bool{}, followed: map[mention]bool{}}
 	for _, dir := range dirs {
 		if filepath.IsAbs(dir) && !slices.ContainsFunc(t.dirs, func(b base) bool { return b.dir == dir }) {
-			t.dirs = append(t.dirs, base{dir: dir})
+			t.dirs = append(t.dirs, base{dir: dir, list: folders.list(dir)})
 		}
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -59,6 +61,7 @@ type mention struct {
 type base struct {
 	dir  string // as given
 	root string // without links; "" until a name needs it
+	list *folderList
 }
 
 // text adds the names that a text may be or contain.
@@ -127,7 +130,7 @@ func (t *texts) keep(list *[]string, whole bool, name string) {
 
 // target returns the name of the file that a name leads to through links in the
 // folder, or "" where it leads to none. Most words are not files: for those it
-// makes one system call.
+// makes no system call if the names in the folder are known, and otherwise one.
 func (b *base) target(name string) string {
 	rel := name
 	if filepath.IsAbs(name) {
@@ -135,7 +138,7 @@ func (b *base) target(name string) string {
 			return ""
 		}
 	}
-	if !filepath.IsLocal(rel) || missing(b.dir+string(filepath.Separator)+rel) {
+	if !filepath.IsLocal(rel) || b.list.misses(rel) || missing(b.dir+string(filepath.Separator)+rel) {
 		return ""
 	}
 	if b.root == "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTexts: it finds what may name a file in the arguments of another server's
@@ -21,6 +22,11 @@ func TestTexts(t *testing.T) {
 	if err := os.Symlink(dir, linked); err != nil {
 		t.Fatal(err)
 	}
+	before := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(dir, before, before); err != nil {
+		t.Fatal(err)
+	}
+	var folders Folders
 	for _, tt := range []struct {
 		raw       string
 		named     bool // .env, as a name
@@ -52,9 +58,14 @@ func TestTexts(t *testing.T) {
 		{`{`, false, false},
 		{`null`, false, false},
 	} {
-		for _, from := range []string{dir, linked} {
+		for i, from := range []string{dir, linked, dir, linked} {
 			var f Facts
-			f.Texts([]byte(strings.ReplaceAll(tt.raw, dir, from)), from)
+			raw := []byte(strings.ReplaceAll(tt.raw, dir, from))
+			if i < 2 {
+				f.Texts(raw, from)
+			} else {
+				folders.Texts(&f, raw, from)
+			}
 			if slices.Contains(f.Named, ".env") != tt.named || slices.Contains(f.Mentioned, ".env") != tt.mentioned || f.Unseen != "" {
 				t.Errorf("Texts(%.80s) in %s = %.200q, %.200q, %q", tt.raw, from, f.Named, f.Mentioned, f.Unseen)
 			}

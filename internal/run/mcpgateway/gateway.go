@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/parsecache"
+	"ken/internal/run/executor"
 )
 
 // A Gateway holds the back ends. Its methods may be called from any goroutine.
@@ -17,6 +18,8 @@ type Gateway struct {
 	parsed *parsecache.Cache // what lists were parsed to
 	faulty error             // of the folder for lists
 	news   news
+
+	folders executor.Folders // that arguments may name files in
 
 	ctx    context.Context // of everything that runs
 	cancel context.CancelFunc

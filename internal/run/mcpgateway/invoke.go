@@ -31,7 +31,7 @@ func (g *Gateway) Facts(ctx context.Context, call capability.Call, c *capability
 		return executor.Facts{}, err
 	}
 	f := executor.Facts{Required: s.def.permissions(), Secrets: s.given}
-	f.Texts(call.Arguments, g.cfg.Workspace, s.def.Cwd)
+	g.folders.Texts(&f, call.Arguments, g.cfg.Workspace, s.def.Cwd)
 	if s.def.URL == "" {
 		f.Isolation = s.isolation(ctx)
 		return f, nil
