@@ -266,7 +266,7 @@ layer_postgres() {
 		tally test "3 postgres" -- $1 -timeout $2 -count=1 -vet=off -run Postgres $3
 		tally test "3 state on postgres" -- $1 -timeout $2 -count=1 -vet=off -short -shuffle=on -skip "^($4)\$" ./internal/govern/approval ./internal/govern/review ./internal/govern/pin ./internal/govern/quota ./internal/govern/shared ./internal/run/queue ./internal/run/runner ./internal/serve/replica ./internal/talk/session
 		CGO_ENABLED=0 tally test "3 large on postgres" -- -timeout $2 -count=1 -vet=off -short -run "^($4)\$" ./internal/govern/approval
-		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^(TestProcesses|TestReplicas|TestRoundTrips|TestStoreAway|TestBadStore|TestDifferentReplicas|TestClusterLimits|TestQuickCall|TestJobsOutage|TestMCPReplicas|TestCapacity|TestResultsInBucket|TestChaos|TestTurnsAnywhere|TestStreams|TestRollingRestart)\$" ./cmd/ken
+		KEN_TEST_BINARY="$PWD/.cache/bin/ken" tally test "3 processes" -- $1 -timeout $2 -count=1 -vet=off -run "^(TestProcesses|TestReplicas|TestRoundTrips|TestStoreAway|TestBadStore|TestDifferentReplicas|TestClusterLimits|TestQuickCall|TestJobsOutage|TestFarewell|TestMCPReplicas|TestCapacity|TestResultsInBucket|TestChaos|TestTurnsAnywhere|TestStreams|TestRollingRestart)\$" ./cmd/ken
 	' postgres "$race" $limit_postgres "$named" "$large")
 	local status=0
 	"${run[@]}" || status=$?

@@ -106,14 +106,15 @@ export const hiddenFor = 2000; // ms in the background until it is closed
 
 // follow listens until the function that it returns is called. The browser
 // connects again by itself and names the last event that it has; where the answer
-// is an error it gives up for good, and then the stream is begun anew from there.
+// is an error it gives up for good, and then the stream is begun anew from there. A
+// server that stops says so with the event "leaving", and when to come again.
 //
 // A browser has six connections to a server, for all of its tabs. So a tab in the
 // background lets its streams go, and takes them up where they were when somebody
 // looks at it again.
 export function follow<T>(f: Following<T>): () => void {
   let source: EventSource | undefined, waiting: ReturnType<typeof setTimeout> | undefined, hiding: ReturnType<typeof setTimeout> | undefined;
-  let after = f.after;
+  let after = f.after, soon = 0; // ms until it is opened anew, if the server said that it leaves
   const take = (m: MessageEvent<string>) => {
     if (m.lastEventId) after = m.lastEventId;
     f.each(JSON.parse(m.data) as T, m.lastEventId);
@@ -125,13 +126,15 @@ export function follow<T>(f: Following<T>): () => void {
     const fresh = (source = new EventSource(address(f.path, { after })));
     fresh.onmessage = take;
     for (const name of f.names ?? []) fresh.addEventListener(name, take);
+    fresh.addEventListener("leaving", (m: MessageEvent<string>) => { soon = (JSON.parse(m.data) as { retry: number }).retry; });
     fresh.onopen = () => { clearTimeout(waiting); f.state(true); };
     fresh.onerror = () => {
       // An error that stands may mean that one is signed out, which asking tells.
       if (fresh.readyState === EventSource.CLOSED) get("/me").catch(() => {});
       clearTimeout(waiting);
-      waiting = setTimeout(begin, patience);
-      f.state(false);
+      waiting = setTimeout(begin, soon || patience);
+      if (!soon) f.state(false); // another server answers, most likely
+      soon = 0;
     };
   };
   const look = () => {

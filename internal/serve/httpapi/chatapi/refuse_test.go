@@ -3,6 +3,7 @@ package chatapi
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,6 +133,11 @@ func TestDrain(t *testing.T) {
 	idle.until("idle")
 	drained := make(chan error, 1)
 	go func() { drained <- r.hub.Drain(context.Background()) }()
+	if e, _ := idle.next(); e.name != "leaving" || e.data["type"] != "leaving" {
+		t.Errorf("who follows nothing got %s %v, want to be told that the server leaves", e.name, e.data)
+	} else if ms, err := strconv.Atoi(fmt.Sprint(e.data["retry"])); err != nil || ms < 100 || ms > 1000 {
+		t.Errorf("who follows nothing is to come again after %v ms", e.data["retry"])
+	}
 	if e, more := idle.next(); more {
 		t.Errorf("who follows nothing got %s, want the end", e.name)
 	}

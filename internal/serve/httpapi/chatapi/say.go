@@ -269,6 +269,8 @@ func (a *api) follow(w http.ResponseWriter, r *wire.Request, after string, once 
 			return nil
 		case frame.Name == "":
 			err = out.Comment("")
+		case frame.Name == wire.Leaving:
+			err = out.Leave()
 		default:
 			err = out.Event(frame.ID, frame.Name, frame.Data)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/serve/httpapi/wire"
 )
 
 // tell wakes those who wait for the next event.
@@ -48,6 +49,8 @@ const atOnce = 16
 //
 // Without an id it begins where the turn that runs began. When no turn runs, or
 // ran when the stream had caught up for the first time, it gets "idle" once.
+//
+// When the hub is drained, the last frame is "leaving", without an id and data.
 //
 // A frame may hold several fragments of an answer that stand beside each other;
 // its id is that of the last.
@@ -113,6 +116,7 @@ func (f *follower) run() {
 				return
 			}
 		case over:
+			f.yield(Frame{Name: wire.Leaving})
 			return
 		default:
 			if !f.wait(wake) {

@@ -594,10 +594,10 @@ func TestDrain(t *testing.T) {
 			t.Errorf("Drain = %v with %d records, want nil and 1", err, kept)
 		}
 		all.Wait()
-		if names(running) != "said delta done" || names(idle) != "idle" {
+		if names(running) != "said delta done leaving" || names(idle) != "idle leaving" {
 			t.Errorf("followers got %q and %q", names(running), names(idle))
 		}
-		if got := names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))); got != "said delta done idle" {
+		if got := names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))); got != "said delta done idle leaving" {
 			t.Errorf("who comes late gets %q", got)
 		}
 		time.Sleep(time.Hour)

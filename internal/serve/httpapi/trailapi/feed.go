@@ -75,6 +75,7 @@ func (a *api) feed(w http.ResponseWriter, r *wire.Request) error {
 		case <-r.Context().Done():
 			return nil
 		case <-a.Waiting.Done():
+			_ = events.Leave() // the client may have gone
 			return nil
 		case <-alive.C:
 			err = events.Comment("still here")

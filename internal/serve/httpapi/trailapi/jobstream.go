@@ -83,6 +83,7 @@ func (a *api) nextNews(ctx context.Context, events *wire.Events, news <-chan que
 		case <-ctx.Done():
 			return queue.Job{}, false
 		case <-a.Waiting.Done():
+			_ = events.Leave() // the client may have gone
 			return queue.Job{}, false
 		case j, ok := <-news:
 			return j, ok

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -49,6 +51,19 @@ func (e *Events) Event(id, name string, data []byte) error {
 func (e *Events) Comment(text string) error {
 	e.buffer.Reset()
 	e.buffer.WriteString(": " + oneLine(text) + "\n\n")
+	return e.send()
+}
+
+// Leaving is the name of the last event of a server that stops.
+const Leaving = "leaving"
+
+// Leave writes the last event of a server that stops: connect again after so many
+// milliseconds, and name the last event that has an id. Browsers do so by themselves. The
+// times differ, so that not all clients come to the next server at once.
+func (e *Events) Leave() error {
+	ms := 100 + rand.IntN(900)
+	e.buffer.Reset()
+	fmt.Fprintf(&e.buffer, "retry: %d\nevent: %s\ndata: {\"type\":\"%s\",\"retry\":%d}\n\n", ms, Leaving, Leaving, ms)
 	return e.send()
 }
 
