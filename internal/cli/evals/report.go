@@ -3,6 +3,7 @@ package evals
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ken/internal/cli/output"
@@ -188,11 +189,7 @@ func (w writer) checkup(r checkup.Report, n int) {
 	w.fact("not shown", share(r.Empty))
 	if len(r.Confusable) > 0 {
 		w.Out.Linef("\n%s", w.Out.Style(output.Bold, "taken for each other"))
-		rows := [][]string{{"asked for", "first instead", "requests", "turns", "words of its own"}}
-		for _, p := range r.Confusable[:min(n, len(r.Confusable))] {
-			rows = append(rows, []string{string(p.ID), string(p.With), fmt.Sprintf("%d of %d", p.Lost, p.Of), fmt.Sprint(p.Turns), strings.Join(p.Only, ", ")})
-		}
-		w.Out.Table([]output.Column{{Style: output.Green}, {Style: output.Yellow}, {}, {}, {Grow: true, Style: output.Dim}}, rows)
+		w.pairs(r.Confusable[:min(n, len(r.Confusable))])
 		w.more(len(r.Confusable)-n, "pair")
 	}
 	if len(r.Improve) > 0 {
@@ -205,9 +202,31 @@ func (w writer) checkup(r checkup.Report, n int) {
 		}
 		w.more(len(r.Improve)-n, "description")
 	}
-	if len(r.Confusable)+len(r.Improve) == 0 {
+	if r.BuiltIn > 0 {
+		w.Out.Linef("\n%s", w.Out.Style(output.Dim, "No advice for "+output.Plural(r.BuiltIn, "capability")+" of Ken itself: you cannot change these descriptions."))
+	}
+	if len(r.Confusable)+len(r.Improve)+r.BuiltIn == 0 {
 		w.Out.Linef("\nEvery capability is told from the others by its description.")
 	}
+}
+
+// pairs prints what is taken for each other. Turns of the outcome log have a column
+// where there are any.
+func (w writer) pairs(list []checkup.Pair) {
+	rows := [][]string{{"asked for", "first instead", "requests", "words the other lacks"}}
+	columns := []output.Column{{Style: output.Green}, {Style: output.Yellow}, {}, {Grow: true, Style: output.Dim}}
+	logged := slices.ContainsFunc(list, func(p checkup.Pair) bool { return p.Turns > 0 })
+	if logged {
+		rows[0], columns = slices.Insert(rows[0], 3, "turns"), slices.Insert(columns, 3, output.Column{})
+	}
+	for _, p := range list {
+		row := []string{string(p.ID), string(p.With), fmt.Sprintf("%d of %d", p.Lost, p.Of), strings.Join(p.Only, ", ")}
+		if logged {
+			row = slices.Insert(row, 3, fmt.Sprint(p.Turns))
+		}
+		rows = append(rows, row)
+	}
+	w.Out.Table(columns, rows)
 }
 
 // more says how many are not printed.

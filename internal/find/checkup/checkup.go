@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ken/capability"
 	"ken/internal/find/eval"
@@ -31,6 +32,7 @@ type Report struct {
 
 	Confusable []Pair   `json:"confusable"` // the most confused first
 	Improve    []Advice `json:"improve"`    // the worst first
+	BuiltIn    int      `json:"builtIn"`    // parts of Ken with advice, which is left out: only a new version of Ken changes them
 }
 
 // A Pair is two capabilities that are taken for each other.
@@ -49,6 +51,8 @@ type Advice struct {
 	Lost int           `json:"lost"` // requests that had something else first, or nothing
 	Of   int           `json:"of"`
 	How  []string      `json:"how"`
+
+	overview int // of the lost: those that are questions about abilities, which the map answers
 }
 
 // Run asks for every capability. mistaken is what the outcome log says; it may
@@ -98,6 +102,9 @@ func Run(ctx context.Context, find eval.Finder, corpus []*capability.Capability,
 				a.Lost++
 			case place == 0:
 				r.First++
+			case len(answer.Hits) == 0:
+				a.Lost++
+				a.overview++
 			default:
 				a.Lost++
 				if first := capability.ID(answer.Hits[0].ID); known[string(first)] != nil {
@@ -109,7 +116,12 @@ func Run(ctx context.Context, find eval.Finder, corpus []*capability.Capability,
 			p := pair(c.ID, with)
 			p.Lost, p.Of = n, a.Of
 		}
-		if a.How = advise(c, a, rivals, said, known); len(a.How) > 0 {
+		a.How = advise(c, a, rivals, said, known)
+		switch {
+		case len(a.How) == 0:
+		case c.Trust == capability.TrustBuiltin:
+			r.BuiltIn++
+		default:
 			r.Improve = append(r.Improve, a)
 		}
 	}
@@ -153,7 +165,10 @@ func advise(c *capability.Capability, a Advice, rivals map[capability.ID]int, sa
 	} else if with, n := worst(rivals); n > 0 {
 		how = append(how, apart(c, known[string(with)], n, a.Of))
 	}
-	if empty := a.Lost - total(rivals); empty > 0 && len(beyond) >= fewWords {
+	if a.overview > 0 {
+		how = append(how, "a request in its own words is a question about what Ken can do, which an overview answers: name the thing it works on")
+	}
+	if empty := a.Lost - a.overview - total(rivals); empty > 0 && len(beyond) >= fewWords {
 		how = append(how, "asked for in its own words, nothing is shown: name the thing it works on in the words that people use")
 	}
 	if first, _ := sentence(c.Description); len(strings.Fields(first)) > longSentence {
@@ -166,7 +181,7 @@ func advise(c *capability.Capability, a Advice, rivals map[capability.ID]int, sa
 func apart(c, rival *capability.Capability, n, of int) string {
 	text := fmt.Sprintf("in %d of %d requests in its own words, %s comes first: ", n, of, rival.ID)
 	if only := onlyWords(c, rival); len(only) > 0 {
-		return text + "begin the description with what only this one does (only it has the words " + strings.Join(only, ", ") + ")"
+		return text + "begin the description with what the other does not do (the other lacks the words " + strings.Join(only, ", ") + ")"
 	}
 	return text + "nothing in the description is its own; say what it does that the other does not"
 }
@@ -222,16 +237,21 @@ func without(list, others []string) (out []string) {
 }
 
 // onlyWords returns words that one capability has and another lacks, as they
-// stand in its name and description.
+// stand in its name and description. Scripts without spaces have none: their
+// texts are indexed by pairs of characters.
 func onlyWords(c, other *capability.Capability) (out []string) {
 	theirs := wordsOf(other.Name + ". " + other.Description)
 	for _, t := range index.AppendTokens(nil, c.Name+". "+c.Description) {
 		stem := index.Stem(t.Text, index.EnglishLanguage)
-		if t.Joined == 0 && !t.Digits && !index.IsStop(t.Text, index.EnglishLanguage) && !slices.Contains(theirs, stem) && !slices.Contains(out, t.Text) {
+		if t.Joined == 0 && !t.Digits && !unspaced(t.Text) && !index.IsStop(t.Text, index.EnglishLanguage) && !slices.Contains(theirs, stem) && !slices.Contains(out, t.Text) {
 			if out = append(out, t.Text); len(out) == mostOnly {
 				break
 			}
 		}
 	}
 	return out
+}
+
+func unspaced(word string) bool {
+	return strings.ContainsFunc(word, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) })
 }

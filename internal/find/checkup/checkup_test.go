@@ -65,3 +65,40 @@ func TestRun(t *testing.T) {
 		t.Errorf("to improve: %v, want tool:bare and tool:branch, and no card", ids)
 	}
 }
+
+// TestRunOverview: a request that is a question about abilities has no hits, and
+// what it was made of gets advice.
+func TestRunOverview(t *testing.T) {
+	find := func(context.Context, eval.Query) (eval.Answer, error) { return eval.Answer{}, nil }
+	r, err := Run(t.Context(), find, []*capability.Capability{tool("help", "What can you do with printers, scanners and screens?")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Empty != 0 || len(r.Improve) != 1 || r.Improve[0].Lost != 1 || len(r.Improve[0].How) != 1 || !strings.Contains(r.Improve[0].How[0], "an overview answers") {
+		t.Errorf("report = %+v, want one piece of advice, about the overview", r)
+	}
+}
+
+// TestRunBuiltIn: there is no advice for what is a part of Ken.
+func TestRunBuiltIn(t *testing.T) {
+	bare := tool("bare", "")
+	bare.Trust = capability.TrustBuiltin
+	find := func(context.Context, eval.Query) (eval.Answer, error) {
+		return eval.Answer{Hits: []eval.Ranked{{ID: "tool:own"}}}, nil
+	}
+	r, err := Run(t.Context(), find, []*capability.Capability{bare, tool("own", "")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.BuiltIn != 1 || len(r.Improve) != 1 || r.Improve[0].ID != "tool:own" || len(r.Confusable) != 1 {
+		t.Errorf("report = %+v, want advice for tool:own alone, and the pair", r)
+	}
+}
+
+// TestOnlyWords: texts in scripts without spaces have no words to name.
+func TestOnlyWords(t *testing.T) {
+	got := onlyWords(tool("deploy", "部署 cloudbase 配置文件"), tool("build", "Builds an app."))
+	if want := []string{"deploy", "cloudbase"}; !slices.Equal(got, want) {
+		t.Errorf("onlyWords = %q, want %q", got, want)
+	}
+}
