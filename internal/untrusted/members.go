@@ -3,6 +3,7 @@ package untrusted
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"slices"
 )
 
@@ -35,6 +36,62 @@ func TwiceNamed(data []byte, depth int) (name string, twice bool) {
 		}
 	}
 	return "", false
+}
+
+// Members returns the names and values of the members of the outermost object of
+// data, or none if it is no object. data must be valid JSON.
+func Members(data []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		i := pastSpace(data, 0)
+		if i == len(data) || data[i] != '{' {
+			return
+		}
+		for i = pastSpace(data, i+1); i < len(data) && data[i] == '"'; i = pastSpace(data, i+1) {
+			end := stringEnd(data, i)
+			name := string(plainKey(data[i:end]))
+			begin := pastSpace(data, pastSpace(data, end)+1)
+			i = valueEnd(data, begin)
+			if begin >= i || !yield(name, data[begin:i:i]) {
+				return
+			}
+			i = pastSpace(data, i) // at the comma, or at the end of the object
+		}
+	}
+}
+
+// pastSpace returns the place of the first byte from i on that is no white space.
+func pastSpace(data []byte, i int) int {
+	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r') {
+		i++
+	}
+	return min(i, len(data))
+}
+
+// valueEnd returns the place after the JSON value that begins at data[i].
+func valueEnd(data []byte, i int) int {
+	depth := 0
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			if i = stringEnd(data, i) - 1; depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return i
+			}
+			if depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(data)
 }
 
 // An object holds the member names seen so far.

@@ -1,9 +1,11 @@
 package untrusted
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestTwiceNamed(t *testing.T) {
@@ -34,4 +36,54 @@ func TestTwiceNamed(t *testing.T) {
 			t.Errorf("TwiceNamed(%s, 1) = %q, want %q", in, got, want)
 		}
 	}
+}
+
+// TestMembers: it returns what encoding/json does, of every kind of value and with
+// white space everywhere.
+func TestMembers(t *testing.T) {
+	for _, in := range []string{
+		`{}`, ` { } `, `[]`, `"{"`, `1`, `null`,
+		`{"a":1}`, `{"a":1,"b":[1,{"c":"}"}],"d":{"e":[]},"f":"x\"}","g":null,"h":-1e5,"i":true}`,
+		" {\t\"a\" :\n1 ,\r\n\"b\" : [ 1 , 2 ] , \"c\" : { \"d\" : \"]\" } } ",
+		`{"\u0069d":"\\","":"","é\n":{}}`,
+		`{"a":"` + strings.Repeat(`\"`, 100) + `","b":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`,
+	} {
+		var want map[string]json.RawMessage
+		_ = json.Unmarshal([]byte(in), &want) // not every one is an object
+		got := map[string]json.RawMessage{}
+		for name, value := range Members([]byte(in)) {
+			got[name] = value
+		}
+		if len(got) != len(want) {
+			t.Errorf("Members(%s) = %q", in, got)
+		}
+		for name, value := range want {
+			if string(got[name]) != string(value) {
+				t.Errorf("Members(%s) has %q for %q, want %q", in, got[name], name, value)
+			}
+		}
+	}
+}
+
+// FuzzMembers: what is no JSON ends it, and valid JSON has the members that
+// encoding/json finds.
+func FuzzMembers(f *testing.F) {
+	for _, in := range []string{`{"a":1}`, `{"a"`, `{"a":`, `{"a":"`, `{"a":[}`, `{,}`, `{"a":1,"b":{"c":[1,2]}}`} {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got := map[string]string{}
+		for name, value := range Members(in) {
+			got[name] = string(value)
+		}
+		var want map[string]json.RawMessage
+		if json.Unmarshal(in, &want) != nil || !utf8.Valid(in) {
+			return
+		}
+		for name, value := range want {
+			if got[name] != string(value) {
+				t.Errorf("Members(%q) has %q for %q, want %q", in, got[name], name, value)
+			}
+		}
+	})
 }

@@ -3,11 +3,11 @@ package runner
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/jsonvalid"
 	"ken/internal/run/executor"
 )
 
@@ -27,7 +27,7 @@ func (r *Runner) plan(ctx context.Context, call capability.Call, t target, notes
 	if err != nil {
 		return call, p, err
 	}
-	if len(facts.Isolation) > 0 && !json.Valid(facts.Isolation) {
+	if len(facts.Isolation) > 0 && !jsonvalid.Valid(facts.Isolation) {
 		return call, p, &capability.Error{
 			Kind: capability.Internal, Op: "facts", Target: string(call.Target),
 			Err: errors.New("the executor's isolation report is not JSON"), Fix: "fix the executor of " + t.runs,

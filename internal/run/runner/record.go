@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/audit"
+	"ken/internal/jsonvalid"
 )
 
 // record makes of what a call came to its one result, and writes its closing
@@ -118,7 +119,7 @@ func (w *recorder) close(ctx context.Context, inv *invocation, res *capability.R
 	if status := res.Meta[MetaHTTPStatus]; status != "" {
 		inv.notes.add("http_status", status)
 	}
-	if held := res.Meta[MetaIsolation]; held != "" && json.Valid([]byte(held)) {
+	if held := res.Meta[MetaIsolation]; held != "" && jsonvalid.Valid([]byte(held)) {
 		rec.Isolation = json.RawMessage(held)
 	}
 	if err != nil {

@@ -37,19 +37,23 @@ func Unclear(data []byte) string {
 }
 
 func unclearMessage(data []byte) string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) != nil {
-		return "" // not an object, which is reported elsewhere
-	}
-	for name := range members {
+	var id json.RawMessage
+	var hasID, asks, result, failed bool
+	for name, value := range untrusted.Members(data) { // none: not an object, which is reported elsewhere
+		switch name {
+		case "id":
+			id, hasID = value, true
+		case "method":
+			asks = true
+		case "result":
+			result = true
+		case "error":
+			failed = true
+		}
 		if lower := strings.ToLower(name); lower != name && slices.Contains(memberNames[:], lower) {
 			return "the member " + strconv.Quote(untrusted.Line(name, 40)) + " must be written " + lower
 		}
 	}
-	id, hasID := members["id"]
-	_, asks := members["method"]
-	_, result := members["result"]
-	_, failed := members["error"]
 	switch {
 	case hasID && !exactID(id):
 		return "the id " + untrusted.Line(string(id), 40) + " cannot be answered exactly; use a text, or a whole number up to " + strconv.Itoa(mostID)

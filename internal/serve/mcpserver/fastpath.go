@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
 	"ken/internal/untrusted"
 )
@@ -29,6 +30,7 @@ type fastPath struct {
 	ep   *endpoint
 	rest *io.PipeWriter // to the SDK
 	ss   *mcp.ServerSession
+	said clientMeta // with the last call; see metaOf
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -122,7 +124,7 @@ func (l *fastPath) pass(line []byte, size, most int) error {
 	if len(bytes.TrimSpace(line)) == 0 || l.take(line) {
 		return nil
 	}
-	if !json.Valid(line) {
+	if !jsonvalid.Valid(line) {
 		l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
 		return nil
 	}
@@ -170,14 +172,15 @@ func (l *fastPath) take(line []byte) bool {
 		Params  struct {
 			Name      string          `json:"name"`
 			Arguments json.RawMessage `json:"arguments"`
-			Meta      mcp.Meta        `json:"_meta"`
+			Meta      json.RawMessage `json:"_meta"`
 		} `json:"params"`
 	}
 	if json.Unmarshal(line, &m) != nil || m.Version != "2.0" || m.Method != "tools/call" || m.Params.Name == "" || !plainID(m.ID) {
 		return false
 	}
-	modern, ok := l.understood(m.Params.Meta)
-	if _, twice := untrusted.TwiceNamed(line, 0); !ok || twice {
+	meta, read := l.metaOf(m.Params.Meta)
+	modern, ok := l.understood(meta)
+	if _, twice := untrusted.TwiceNamed(line, 0); !read || !ok || twice {
 		return false
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
@@ -198,7 +201,7 @@ func (l *fastPath) take(line []byte) bool {
 		cancel()
 		return false
 	}
-	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: m.Params.Meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
+	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
 	l.begin(func() {
 		defer cancel()
 		a, err := l.ep.callTool(ctx, req)
@@ -211,6 +214,22 @@ func (l *fastPath) take(line []byte) bool {
 		l.mu.Unlock()
 	})
 	return true
+}
+
+// metaOf decodes what a request says about itself. Clients repeat most of it word by
+// word; nothing changes what is returned. Only feed may call it.
+func (l *fastPath) metaOf(raw json.RawMessage) (meta mcp.Meta, ok bool) {
+	if len(raw) == 0 {
+		return nil, true
+	}
+	if string(raw) == l.said.text {
+		return l.said.meta, true
+	}
+	if json.Unmarshal(raw, &meta) != nil {
+		return nil, false
+	}
+	l.said.text, l.said.meta = string(raw), meta
+	return meta, true
 }
 
 // begin runs a call beside the others: on the goroutine of one that has ended,

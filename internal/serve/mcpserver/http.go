@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/address"
+	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
 )
 
@@ -61,7 +61,7 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 			refuse(w, status, "the body cannot be read: "+err.Error())
 			return
 		}
-		if len(bytes.TrimSpace(body)) > 0 && !json.Valid(body) {
+		if len(bytes.TrimSpace(body)) > 0 && !jsonvalid.Valid(body) {
 			refuse(w, http.StatusBadRequest, "the body is not one JSON value")
 			return
 		}

@@ -46,7 +46,7 @@ func (t *tap) post(ctx context.Context, method string, meta requestMeta, params 
 	asker := t.triple // another request may replace it meanwhile
 	ready := !t.l.modern || asker != ""
 	t.serial++
-	id, _ := jsonrpc.MakeID("ken-" + strconv.FormatUint(t.serial, 36)) // a text is an id
+	id, _ := jsonrpc.MakeID(ownID + strconv.FormatUint(t.serial, 36)) // a text is an id
 	answer := make(chan *jsonrpc.Response, 1)
 	if ready {
 		t.waits[id] = answer

@@ -242,7 +242,11 @@ func (s *stdio) noise() (int, string) {
 // read its input blocks that goroutine and, once there are writeRoom messages
 // waiting, each Write until its ctx is over.
 func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(msg)
+	data, ok := encodeOwn(msg)
+	var err error
+	if !ok {
+		data, err = jsonrpc.EncodeMessage(msg)
+	}
 	if err != nil {
 		return err
 	}
