@@ -27,17 +27,29 @@ func TestQuickCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
-	for i := range slow {
-		s := r[i%2]
+	start := func(i int) {
 		all.Go(func() {
 			// Each says that it began, and ends when it is told.
-			_, _, _ = s.shell(ctx, r[0].token, "slow", fmt.Sprintf("echo %d >> began.%d; while [ ! -e end.%d ]; do sleep 0.02; done", i, i%2, i))
+			_, _, _ = r[i%2].shell(ctx, r[0].token, "slow", fmt.Sprintf("echo %d >> began.%d; while [ ! -e end.%d ]; do sleep 0.02; done", i, i%2, i))
 		})
 	}
-	// began returns the slow calls that have begun on the first replica.
-	began := func() []string {
-		text, _ := os.ReadFile(filepath.Join(r[0].work, "began.0"))
+	// begun returns the slow calls that have begun on a replica.
+	begun := func(replica int) []string {
+		text, _ := os.ReadFile(filepath.Join(r[0].work, fmt.Sprintf("began.%d", replica)))
 		return strings.Fields(string(text))
+	}
+	began := func() []string { return begun(0) }
+	// Each replica has half of the places before the others come: a call that runs keeps its place.
+	for replica := range 2 {
+		for i := range places / 2 {
+			start(2*i + replica)
+		}
+		if !until(func() bool { return len(begun(replica)) == places/2 }) {
+			t.Fatalf("%d calls begin on replica %d, want %d", len(begun(replica)), replica, places/2)
+		}
+	}
+	for i := places; i < slow; i++ {
+		start(i)
 	}
 	if !until(func() bool {
 		return r[0].gauge(t, "ken_calls_waiting")+r[1].gauge(t, "ken_calls_waiting") == slow-places
