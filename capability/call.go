@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
 // An Invoker carries out a call. It is the only verb: everything between a
@@ -63,6 +64,11 @@ type Call struct {
 	// checks it against a schema. Without it that part is cut like a text. Only
 	// a surface sets it, and it is not part of the digest.
 	Structured bool `json:"-"`
+
+	// Arrived is when the call came in. The rules that decide on it may have been
+	// read at any time since; zero: they are read again. Only a surface sets it, and
+	// it is not part of the digest.
+	Arrived time.Time `json:"-"`
 
 	// Meta is a JSON object that a client sent for the server of the capability,
 	// beside the arguments; trace context is in it. Models do not write it. Only a

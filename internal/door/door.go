@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"ken/capability"
 	"ken/internal/find/card"
@@ -68,9 +69,9 @@ type Config struct {
 	// arguments is not visible. If Rules is nil or returns nil, nothing is visible.
 	Rules func() *policy.Rules
 
-	// RulesFor returns the rules for the call of a context. They may have been read
-	// at any time since the call came in ([policy.Arrived]). Nil stands for Rules.
-	RulesFor func(context.Context) *policy.Rules
+	// RulesFor returns the rules for a call that came in at a moment. They may have been
+	// read at any time since. Nil stands for Rules.
+	RulesFor func(arrived time.Time) *policy.Rules
 
 	// NoRules, when not nil, says why there are no rules, as far as a principal
 	// may know it. It is called when Rules returns nil.

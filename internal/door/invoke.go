@@ -51,7 +51,7 @@ func refused(err error) (capability.Result, error) {
 // see does not exist.
 func (d *Door) Resolve(ctx context.Context, call capability.Call) (runner.Resolved, error) {
 	viewer := Viewer{Principal: call.Principal, Mode: call.Mode, Origin: call.Origin, Surface: policy.Surface(call.Surface)}
-	v := d.viewOf(ctx, viewer)
+	v := d.viewOf(call.Arrived, viewer)
 	if v.noRules != "" {
 		return runner.Resolved{}, v.errNoRules("call", string(call.Target))
 	}

@@ -44,16 +44,12 @@ func (d *Door) View(p capability.Principal) View { return d.ViewFor(Viewer{Princ
 // ViewFor is View for a mode, a surface and a person.
 func (d *Door) ViewFor(v Viewer) View { return d.view(d.catalog.Snapshot(), d.rules(), v) }
 
-// Arriving returns the context of a call that came in at a moment, before anything was
-// asked for it. The rules are looked at once for it, and not for each question.
-func Arriving(ctx context.Context, at time.Time) context.Context { return policy.Arriving(ctx, at) }
-
-// viewOf is ViewFor for a call.
-func (d *Door) viewOf(ctx context.Context, v Viewer) View {
+// viewOf is ViewFor for a call that came in at a moment.
+func (d *Door) viewOf(arrived time.Time, v Viewer) View {
 	if d.cfg.RulesFor == nil {
 		return d.ViewFor(v)
 	}
-	return d.view(d.catalog.Snapshot(), d.cfg.RulesFor(ctx), v)
+	return d.view(d.catalog.Snapshot(), d.cfg.RulesFor(arrived), v)
 }
 
 // OperatorView returns the operator's view: it lists hidden entries too, and says why

@@ -7,7 +7,8 @@ import (
 )
 
 // A Stamp is how a file looked at one moment: which file it was, its size and
-// the time of its last change.
+// the time of its last change. A program can set the time of modification back, so
+// on Linux the time when anything about the file changed counts as well.
 type Stamp struct {
 	Path string
 	Info fs.FileInfo // nil: there was no file
@@ -43,5 +44,8 @@ func (s Stamp) Looks(now Stamp) bool {
 	if s.Info == nil || now.Info == nil {
 		return s.Info == now.Info
 	}
-	return os.SameFile(s.Info, now.Info) && s.Info.Size() == now.Info.Size() && s.Info.ModTime().Equal(now.Info.ModTime())
+	return os.SameFile(s.Info, now.Info) && s.Info.Size() == now.Info.Size() && s.Info.ModTime().Equal(now.Info.ModTime()) && s.Changed().Equal(now.Changed())
 }
+
+// Changed returns when the file, or what is known of it, last changed.
+func (s Stamp) Changed() time.Time { return changed(s.Info) }

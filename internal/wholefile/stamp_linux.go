@@ -1,6 +1,10 @@
 package wholefile
 
-import "syscall"
+import (
+	"io/fs"
+	"syscall"
+	"time"
+)
 
 // looksNow is Looks(StampOf(s.Path)) without the memory that an [os.FileInfo]
 // takes.
@@ -17,5 +21,13 @@ func (s Stamp) looksNow() bool {
 	if !ok {
 		return s.Looks(StampOf(s.Path))
 	}
-	return was.Dev == now.Dev && was.Ino == now.Ino && was.Size == now.Size && was.Mtim == now.Mtim
+	return was.Dev == now.Dev && was.Ino == now.Ino && was.Size == now.Size && was.Mtim == now.Mtim && was.Ctim == now.Ctim
+}
+
+func changed(info fs.FileInfo) time.Time {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.ModTime()
+	}
+	return time.Unix(st.Ctim.Unix())
 }

@@ -3,7 +3,6 @@
 package reload
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -143,10 +142,8 @@ func (l *Loader) Since(arrived time.Time) *Snapshot {
 	return l.Latest()
 }
 
-// RulesFor returns the rules for the call of a context, or nil if there are none.
-func (l *Loader) RulesFor(ctx context.Context) *policy.Rules {
-	return l.Since(policy.Arrived(ctx)).Rules
-}
+// RulesFor returns the rules for a call that came in at a moment, or nil if there are none.
+func (l *Loader) RulesFor(arrived time.Time) *policy.Rules { return l.Since(arrived).Rules }
 
 // Settings returns the settings in force. The pointer is another one as soon as
 // a setting changes.

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ const (
 type Folders struct {
 	mu    sync.Mutex
 	lists map[string]*folderList
+	now   func() time.Time // nil: time.Now
 }
 
 // A folderList has the names in a folder.
@@ -46,7 +48,7 @@ func (c *Folders) list(dir string) *folderList {
 	known := c.lists[dir]
 	c.mu.Unlock()
 	if known == nil || !known.stamp.Unchanged() {
-		known = readFolder(dir)
+		known = c.read(dir)
 		if known == nil {
 			return nil
 		}
@@ -63,11 +65,15 @@ func (c *Folders) list(dir string) *folderList {
 	return known
 }
 
-// readFolder reads the names in a folder. It returns nil for a folder that has just
+// read reads the names in a folder. It returns nil for a folder that has just
 // changed.
-func readFolder(dir string) *folderList {
+func (c *Folders) read(dir string) *folderList {
 	out := &folderList{stamp: wholefile.StampOf(dir)} // before the names: what changes later is seen by it
-	if out.stamp.Info == nil || time.Since(out.stamp.Info.ModTime()).Abs() < stillFor {
+	now := time.Now
+	if c.now != nil {
+		now = c.now
+	}
+	if out.stamp.Info == nil || now().Sub(out.stamp.Changed()).Abs() < stillFor {
 		return nil
 	}
 	if !keepsTime(dir) {
@@ -79,7 +85,7 @@ func readFolder(dir string) *folderList {
 	}
 	defer f.Close()
 	entries, err := f.Readdirnames(mostListed + 1)
-	if len(entries) > mostListed || err != nil && len(entries) > 0 {
+	if len(entries) > mostListed || err != nil && err != io.EOF {
 		return out
 	}
 	names := make(map[string]bool, len(entries))

@@ -7,18 +7,30 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ken/internal/wholefile"
 )
+
+// laterThan reports whether a file changed after a moment.
+func laterThan(file string, at time.Time) bool {
+	s := wholefile.StampOf(file)
+	return s.Info != nil && s.Changed().After(at)
+}
 
 // TestFolders: a kept list of names saves looking names up, and is not used once the
 // folder may have changed, or where names can be written in more than one way.
 func TestFolders(t *testing.T) {
 	dir := t.TempDir()
+	var c Folders
+	later := time.Now()
+	c.now = func() time.Time { return later }
 	still := func() {
 		t.Helper()
 		before := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(dir, before, before); err != nil {
 			t.Fatal(err)
 		}
+		later = time.Now().Add(time.Hour)
 	}
 	put := func(name string) {
 		t.Helper()
@@ -29,7 +41,6 @@ func TestFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".env"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var c Folders
 	leads := func(name string) bool {
 		var f Facts
 		c.Texts(&f, fmt.Appendf(nil, "%q", name), dir)
@@ -49,7 +60,20 @@ func TestFolders(t *testing.T) {
 	if leads("lnk") {
 		t.Error("a name that is not there leads to a file")
 	}
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := filepath.Join(t.TempDir(), "beside")
+	for changed := wholefile.StampOf(dir).Changed(); !laterThan(beside, changed); { // until the clock of files ticks
+		if err := os.WriteFile(beside, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	put("lnk")
+	if err := os.Chtimes(dir, before.ModTime(), before.ModTime()); err != nil { // as one who hides the link would
+		t.Fatal(err)
+	}
 	if !leads("lnk") {
 		t.Error("a link that was made after the list was read is not seen")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"ken/capability"
 	"ken/internal/govern/policy"
@@ -58,11 +59,11 @@ func (r *Runner) rules() *policy.Rules {
 	return r.cfg.Rules()
 }
 
-func (r *Runner) rulesFor(ctx context.Context) *policy.Rules {
+func (r *Runner) rulesFor(arrived time.Time) *policy.Rules {
 	if r.cfg.RulesFor == nil {
 		return r.rules()
 	}
-	return r.cfg.RulesFor(ctx)
+	return r.cfg.RulesFor(arrived)
 }
 
 func (r *Runner) recentRules() *policy.Rules {

@@ -100,11 +100,11 @@ func (r *Runner) run(ctx context.Context, inv *invocation) (capability.Result, e
 		recipe = time.Duration(c.Run.TimeoutSec) * time.Second
 	}
 	limit := inv.limits.timeout(recipe, inv.plan.facts.Timeout)
-	own := policy.Arriving(ctx, time.Time{}) // calls that this one makes come in later
-	inner, cancel := context.WithTimeoutCause(own, limit, errTimeout)
+	inner, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	live, call := r.secrets.newLive(inv.call.Live), inv.call
 	call.Answers = foreignAnswers(call.Answers)
+	call.Arrived = time.Time{} // calls that this one makes come in later
 	if call.Live != nil {
 		call.Live = live.as()
 	}

@@ -74,10 +74,9 @@ type Config struct {
 	// when a call leaves the queue. Nil, or nil rules, refuse everything.
 	Rules func() *policy.Rules
 
-	// RulesFor returns the rules for the first decision on the call of a context. They
-	// may have been read at any time since the call came in ([policy.Arrived]). Nil
-	// stands for Rules.
-	RulesFor func(context.Context) *policy.Rules
+	// RulesFor returns the rules for the first decision on a call. They may have been
+	// read at any time since the call came in. Nil stands for Rules.
+	RulesFor func(arrived time.Time) *policy.Rules
 
 	// RecentRules returns the rules in force a few milliseconds ago at most. It is
 	// asked when a call leaves the queue, just after Limits, which may be a look at
@@ -234,7 +233,7 @@ func (r *Runner) perform(ctx context.Context, inv *invocation) (res capability.R
 	if inv.call, inv.plan, err = r.plan(ctx, inv.call, inv.target, &inv.notes); err != nil {
 		return res, err
 	}
-	inv.plan.decide(r.rulesFor(ctx))
+	inv.plan.decide(r.rulesFor(inv.call.Arrived))
 	switch inv.plan.decision.Effect {
 	case policy.Allow:
 		return r.performAllowed(ctx, inv)

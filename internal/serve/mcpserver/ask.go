@@ -90,6 +90,7 @@ func (x *exchange) run(ctx context.Context, responses mcp.InputResponseMap, stat
 		if err == nil {
 			return res, nil, nil
 		}
+		x.call.Arrived = time.Time{} // what is asked takes time, in which rules may change
 		again, pause, failed := x.ask(ctx, err)
 		if !again {
 			return capability.Result{}, pause, failed

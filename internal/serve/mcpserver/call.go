@@ -31,15 +31,14 @@ func (ep *endpoint) callTool(ctx context.Context, req *mcp.CallToolRequest) (*an
 // SDK if it can ask nothing and report nothing while it runs.
 func (ep *endpoint) call(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
 	began := time.Now()
-	a, err := ep.callAny(door.Arriving(ctx, began), sess, req)
+	a, err := ep.callAny(ctx, sess, req, began)
 	ep.s.observe("tools/call", began, a, err)
 	return a, err
 }
 
 // callAny is call without the measuring.
-func (ep *endpoint) callAny(ctx context.Context, sess *session, req *mcp.CallToolRequest) (*answer, error) {
-	p := req.Params
-	modern := isModern(p)
+func (ep *endpoint) callAny(ctx context.Context, sess *session, req *mcp.CallToolRequest, began time.Time) (*answer, error) {
+	p, modern := req.Params, isModern(req.Params)
 	if modern {
 		sess.declare(declares(p, appsExtension))
 	}
@@ -66,7 +65,7 @@ func (ep *endpoint) callAny(ctx context.Context, sess *session, req *mcp.CallToo
 	}
 	x := &exchange{ep: ep, sess: sess, view: v, ss: req.Session, modern: modern, subject: "tools/call " + p.Name, caps: req.ClientCapabilities}
 	x.prepare(ctx, target, p.Arguments, p)
-	x.call.Structured = ep.promises(sess.menu(), p.Name)
+	x.call.Arrived, x.call.Structured = began, ep.promises(sess.menu(), p.Name)
 	if app {
 		x.call.Origin = capability.ByApp
 	}
