@@ -299,6 +299,39 @@ func TestTurnsAnywhere(t *testing.T) {
 		}
 	})
 
+	t.Run("list", func(t *testing.T) {
+		id := a.session(t)
+		listed := func() (running bool) {
+			var list struct {
+				Sessions []struct {
+					ID      string
+					Running bool
+				}
+			}
+			status, text := b.ask(t, http.MethodGet, "/api/v1/sessions?limit=200", b.token, nil)
+			if status != http.StatusOK || json.Unmarshal(text, &list) != nil {
+				t.Fatalf("list: %d %s", status, text)
+			}
+			for _, s := range list.Sessions {
+				running = running || s.ID == id && s.Running
+			}
+			return running
+		}
+		if listed() {
+			t.Error("a session without a turn runs")
+		}
+		a.say(t, id, "please hang")
+		if !until(listed) {
+			t.Error("the other replica does not list the turn as running")
+		}
+		if status, text := a.ask(t, http.MethodPost, "/api/v1/sessions/"+id+"/abort", a.token, map[string]any{}); status != http.StatusOK {
+			t.Errorf("abort: %d %s", status, text)
+		}
+		if !until(func() bool { return !listed() }) {
+			t.Error("the other replica lists a turn that has ended")
+		}
+	})
+
 	t.Run("abort", func(t *testing.T) {
 		id := a.session(t)
 		a.say(t, id, "please hang")

@@ -170,6 +170,30 @@ func (s *Store) Running(ctx context.Context, who capability.Principal, id string
 	return !freed, err
 }
 
+// RunningOf returns the sessions among some of which a turn runs, in whatever process.
+// It asks the store once.
+func (s *Store) RunningOf(ctx context.Context, who capability.Principal, ids []string) (map[string]bool, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	locks := make([]string, len(ids))
+	for i, id := range ids {
+		locks[i] = keysOf(who, id).lock
+	}
+	held, err := s.db.GetAll(ctx, locks...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for i, id := range ids {
+		item, there := held[locks[i]]
+		var h holder
+		dead := s.cfg.Dead != nil && json.Unmarshal(item.Value, &h) == nil && h.Process != "" && h.Process != s.cfg.Process && s.cfg.Dead(h.Process)
+		out[id] = there && !dead
+	}
+	return out, nil
+}
+
 // busy says who holds a session.
 func (s *Store) busy(ctx context.Context, op string, k keys) error {
 	item, _, err := s.db.Get(ctx, k.lock)

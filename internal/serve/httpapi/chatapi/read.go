@@ -47,7 +47,27 @@ func (a *api) list(r *wire.Request) (any, error) {
 		}
 		out.Sessions = append(out.Sessions, a.shown(r.Who, h))
 	}
+	if a.cfg.Hub.Shared() {
+		if err := markRunning(r, sessions, out.Sessions); err != nil {
+			out.Problems = append(out.Problems, r.Partly(err)...)
+		}
+	}
 	return out, nil
+}
+
+// markRunning marks the sessions that have a turn on another replica.
+func markRunning(r *wire.Request, sessions *session.Store, list []SessionHead) error {
+	var ids []string
+	for _, h := range list {
+		if !h.Running {
+			ids = append(ids, h.ID)
+		}
+	}
+	running, err := sessions.RunningOf(r.Context(), r.Who.Principal, ids)
+	for i := range list {
+		list[i].Running = list[i].Running || running[list[i].ID]
+	}
+	return err
 }
 
 // firstSaid is what a session without a title begins with.

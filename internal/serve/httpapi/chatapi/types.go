@@ -31,7 +31,7 @@ type SessionHead struct {
 	Usage   llm.Usage `json:"usage"`
 	Cost    float64   `json:"cost,omitempty"`
 	Open    bool      `json:"open,omitempty"`    // its last turn did not end
-	Running bool      `json:"running,omitempty"` // in this process
+	Running bool      `json:"running,omitempty"` // a turn of it runs, on whatever replica
 }
 
 // NewSession says how a session begins. All of it may be left out.
