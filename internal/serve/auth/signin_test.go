@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -891,8 +892,8 @@ func TestSignInReturns(t *testing.T) {
 // is not free of it.
 func TestTenantRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		passed := 0
-		next := HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ Identity) { passed++ })
+		var passed atomic.Int64
+		next := HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ Identity) { passed.Add(1) })
 		h, err := Guard(next, Config{Off: true, Owner: owner(), Loopback: true, Rate: Rate{Requests: 1000}, TenantRate: Rate{Requests: 1, Burst: 2}, FreeMCP: true})
 		if err != nil {
 			t.Fatal(err)
@@ -910,8 +911,8 @@ func TestTenantRate(t *testing.T) {
 			ask("one", strconv.Itoa(i), "/mcp")
 		}
 		ask("two", "other", "/api")
-		if took := time.Since(began); took != 0 || passed != 3 {
-			t.Errorf("%d requests passed in %v, want 3 at once", passed, took)
+		if took := time.Since(began); took != 0 || passed.Load() != 3 {
+			t.Errorf("%d requests passed in %v, want 3 at once", passed.Load(), took)
 		}
 		var all sync.WaitGroup
 		for i := range 5 { // the queue is five seconds long
@@ -923,8 +924,8 @@ func TestTenantRate(t *testing.T) {
 			t.Errorf("one more = %d %s, want 429 with the setting", w.Code, w.Body)
 		}
 		all.Wait()
-		if took := time.Since(began); took != 5*time.Second || passed != 8 {
-			t.Errorf("%d requests passed in %v, want 8 in 5 s", passed, took)
+		if took := time.Since(began); took != 5*time.Second || passed.Load() != 8 {
+			t.Errorf("%d requests passed in %v, want 8 in 5 s", passed.Load(), took)
 		}
 	})
 }
