@@ -234,20 +234,21 @@ func (c *client) stderrNow() string {
 	return c.stderr.String()
 }
 
-// call [-until PATTERN] NAME METHOD [PARAMS]: makes a request. The answer is in
+// call [-until|-while PATTERN] NAME METHOD [PARAMS]: makes a request. The answer is in
 // the file answer and, where it is of a tool, its text is stdout. It must
 // succeed; ! call: it must be an error, or the tool must have failed. With -until
-// it is made again until the answer is like that.
+// it is made again until the answer is like that, with -while as long as it is.
 func call(ts *testscript.TestScript, neg bool, args []string) {
-	pattern := regexp.MustCompile("")
-	if len(args) > 2 && args[0] == "-until" {
+	pattern, want := regexp.MustCompile(""), true
+	if len(args) > 2 && (args[0] == "-until" || args[0] == "-while") {
 		var err error
+		want = args[0] == "-until"
 		pattern, err = regexp.Compile(args[1])
 		ts.Check(err)
 		args = args[2:]
 	}
 	if len(args) != 2 && len(args) != 3 {
-		ts.Fatalf("usage: [!] call [-until PATTERN] NAME METHOD [PARAMS]")
+		ts.Fatalf("usage: [!] call [-until|-while PATTERN] NAME METHOD [PARAMS]")
 	}
 	params := "{}"
 	if len(args) == 3 {
@@ -255,8 +256,8 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c := clientOf(ts, args[0])
 	var reply json.RawMessage
-	if !until(func() bool { reply = c.ask(ts, args[1], params); return pattern.Match(reply) }) {
-		ts.Fatalf("call %s = %s; want %q", strings.Join(args, " "), reply, pattern)
+	if !until(func() bool { reply = c.ask(ts, args[1], params); return pattern.Match(reply) == want }) {
+		ts.Fatalf("call %s = %s; want that it matches %q: %t", strings.Join(args, " "), reply, pattern, want)
 	}
 	text, failed := said(reply)
 	_, _ = io.WriteString(ts.Stdout(), text)
