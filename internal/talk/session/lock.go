@@ -144,8 +144,7 @@ func (s *Store) free(ctx context.Context, lock string) (bool, error) {
 		return false, nil
 	}
 	item, there, err := s.db.Get(ctx, lock)
-	var h holder
-	if err != nil || !there || json.Unmarshal(item.Value, &h) != nil || h.Process == "" || h.Process == s.cfg.Process || !s.cfg.Dead(h.Process) {
+	if err != nil || !there || !s.left(item.Value) {
 		return false, err
 	}
 	var b store.Batch
@@ -156,6 +155,12 @@ func (s *Store) free(ctx context.Context, lock string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// left reports whether the process that took a lock is certainly dead.
+func (s *Store) left(lock []byte) bool {
+	var h holder
+	return s.cfg.Dead != nil && json.Unmarshal(lock, &h) == nil && h.Process != "" && h.Process != s.cfg.Process && s.cfg.Dead(h.Process)
 }
 
 // Running reports whether a turn of a session runs, in whatever process. A lock whose
@@ -170,8 +175,8 @@ func (s *Store) Running(ctx context.Context, who capability.Principal, id string
 	return !freed, err
 }
 
-// RunningOf returns the sessions among some of which a turn runs, in whatever process.
-// It asks the store once.
+// RunningOf is Running for several sessions. It asks the store once, and leaves the
+// locks of dead processes where they are.
 func (s *Store) RunningOf(ctx context.Context, who capability.Principal, ids []string) (map[string]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -187,9 +192,7 @@ func (s *Store) RunningOf(ctx context.Context, who capability.Principal, ids []s
 	out := map[string]bool{}
 	for i, id := range ids {
 		item, there := held[locks[i]]
-		var h holder
-		dead := s.cfg.Dead != nil && json.Unmarshal(item.Value, &h) == nil && h.Process != "" && h.Process != s.cfg.Process && s.cfg.Dead(h.Process)
-		out[id] = there && !dead
+		out[id] = there && !s.left(item.Value)
 	}
 	return out, nil
 }
