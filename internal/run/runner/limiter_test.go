@@ -370,7 +370,7 @@ func TestFairTurns(t *testing.T) {
 		t.Errorf("%d were served, first %q, want 56 and %q", len(order), order[:len(want)], want)
 	}
 	if g.leave(last, of); g.running != 0 || g.line.waiting != 0 || g.known() != 0 || len(g.line.order) != 0 || len(g.line.by) != 0 {
-		t.Errorf("the limiter keeps %d loads and %d lines of nobody", g.known(), len(g.line.by))
+		t.Errorf("the limiter keeps %d loads and %d lines without a call", g.known(), len(g.line.by))
 	}
 }
 

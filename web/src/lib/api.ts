@@ -101,12 +101,12 @@ export interface Following<T> {
   state: (open: boolean) => void;
 }
 
-const patience = 5000; // ms without the stream until it is opened anew
+const patience = 5000; // ms without the stream until it is opened again
 export const hiddenFor = 2000; // ms in the background until it is closed
 
 // follow listens until the function that it returns is called. The browser
 // connects again by itself and names the last event that it has; where the answer
-// is an error it gives up for good, and then the stream is begun anew from there. A
+// is an error it gives up for good, and then the stream begins again from there. A
 // server that stops says so with the event "leaving", and when to come again.
 //
 // A browser has six connections to a server, for all of its tabs. So a tab in the
@@ -114,7 +114,7 @@ export const hiddenFor = 2000; // ms in the background until it is closed
 // looks at it again.
 export function follow<T>(f: Following<T>): () => void {
   let source: EventSource | undefined, waiting: ReturnType<typeof setTimeout> | undefined, hiding: ReturnType<typeof setTimeout> | undefined;
-  let after = f.after, soon = 0; // ms until it is opened anew, if the server said that it leaves
+  let after = f.after, soon = 0; // ms until it is opened again, if the server said that it leaves
   const take = (m: MessageEvent<string>) => {
     if (m.lastEventId) after = m.lastEventId;
     f.each(JSON.parse(m.data) as T, m.lastEventId);
