@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/tracecontext internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -50,6 +50,7 @@ var layers = []layer{
 	{"internal/yamledit", "internal/yamldoc"},
 	{"internal/untrusted", "capability"},
 	{"internal/tokenizer", ""},
+	{"internal/tracecontext", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
 	{"internal/jsonappend", ""},

@@ -38,35 +38,40 @@ const (
 	tAbove                       // disregard
 )
 
-// keywords are written in lower-case ASCII. Case makes no difference, nor do
-// the digits and signs that stand for letters (1gn0r3). An underscore stands for
-// whatever is between two words.
-var keywords = [...]struct {
+// A keyword is a topic and the words that mean it, separated by blanks.
+type keyword struct {
 	topic topic
 	words string
-}{
-	{tIgnore, "ignore disregard forget overlook neglect discard"},
-	{tAbove, "disregard"},
-	{tNewOrder, crossed("new updated revised real actual true secret hidden overriding following these", "instruct")},
-	{tNotObey, crossed("not don_t never stop cease longer refuse_to", "follow obey comply adher listen heed respect honor honour")},
-	{tPersona, "you_are_now from_now_on your_new your_real your_true your_only jailbr god_mode dan_mode do_anything_now"},
-	{tPrompt, "system_prompt your_prompt your_instruct your_initial initial_instruct hidden_instruct original_instruct"},
-	{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show let")},
-	{tUntold, "not_be_notif not_be_inform not_be_told not_be_aware not_be_made not_know not_see_this not_notice"},
-	{tCovert, "secretly_ silently_ covertly_ quietly_ stealthily_ without_the_user without_the_human without_user without_human hide_this hide_it hide_the conceal_this conceal_it conceal_the keep_this keep_it"},
-	{tSecret, ".ssh id_rsa id_ed255 id_ecdsa .env .aws .netrc .npmrc .pypirc .git_cred .kube mcp.json desktop_config etc_passwd etc_shadow private_key seed_phrase"},
-	{tKey, "credentials api_key secret_key keychain environment_variable"},
-	{tDecode, "decode decrypt deobfusc"},
-	{tForeign, "ignor olvid oubli esquec dimentic descart desconsider vergiss vergess missacht negeer vergeet zignoruj pomin yoksay gormezden unutun abaikan lupakan"},
-	{tForeignIn, "instruc instruk istruzion anweisung vorgab indicacion consigne directiv polecen talimat perintah huong_dan regeln ordenes"},
-	{tRole, "system assistant human developer tool: user: tool_: user_: ai: function: important> critical> tool_result function_result function_call tool_call tool_response tool_output"},
-	{tToken, "<| inst] of_turn> prompt] tools] results] <<sys"},
-	{tHide, "display:none display:_none visibility:h visibility:_h font_size:o font_size:_o opacity:o opacity:_o color:white color:_white color:#fff color:_#fff color:trans color:_trans"},
-	{tComment, "<!-- [//] [comment]"},
-	{tImage, "!["},
-	{tRot13, "vtaber vafgehpgvba qvfertneq cerivbhf"},
-	{tReversed, "erongi noitcurtsni dragersid suoiverp"},
-	{tEscape, `% & \u \x`},
+}
+
+// keywords returns the words of all topics, in lower-case ASCII. Case makes no
+// difference, nor do the digits and signs that stand for letters (1gn0r3). An
+// underscore stands for whatever is between two words.
+func keywords() []keyword {
+	return []keyword{
+		{tIgnore, "ignore disregard forget overlook neglect discard"},
+		{tAbove, "disregard"},
+		{tNewOrder, crossed("new updated revised real actual true secret hidden overriding following these", "instruct")},
+		{tNotObey, crossed("not don_t never stop cease longer refuse_to", "follow obey comply adher listen heed respect honor honour")},
+		{tPersona, "you_are_now from_now_on your_new your_real your_true your_only jailbr god_mode dan_mode do_anything_now"},
+		{tPrompt, "system_prompt your_prompt your_instruct your_initial initial_instruct hidden_instruct original_instruct"},
+		{tTell, crossed("not don_t never without avoid", "tell inform mention notif reveal disclos alert report show let")},
+		{tUntold, "not_be_notif not_be_inform not_be_told not_be_aware not_be_made not_know not_see_this not_notice"},
+		{tCovert, "secretly_ silently_ covertly_ quietly_ stealthily_ without_the_user without_the_human without_user without_human hide_this hide_it hide_the conceal_this conceal_it conceal_the keep_this keep_it"},
+		{tSecret, ".ssh id_rsa id_ed255 id_ecdsa .env .aws .netrc .npmrc .pypirc .git_cred .kube mcp.json desktop_config etc_passwd etc_shadow private_key seed_phrase"},
+		{tKey, "credentials api_key secret_key keychain environment_variable"},
+		{tDecode, "decode decrypt deobfusc"},
+		{tForeign, "ignor olvid oubli esquec dimentic descart desconsider vergiss vergess missacht negeer vergeet zignoruj pomin yoksay gormezden unutun abaikan lupakan"},
+		{tForeignIn, "instruc instruk istruzion anweisung vorgab indicacion consigne directiv polecen talimat perintah huong_dan regeln ordenes"},
+		{tRole, "system assistant human developer tool: user: tool_: user_: ai: function: important> critical> tool_result function_result function_call tool_call tool_response tool_output"},
+		{tToken, "<| inst] of_turn> prompt] tools] results] <<sys"},
+		{tHide, "display:none display:_none visibility:h visibility:_h font_size:o font_size:_o opacity:o opacity:_o color:white color:_white color:#fff color:_#fff color:trans color:_trans"},
+		{tComment, "<!-- [//] [comment]"},
+		{tImage, "!["},
+		{tRot13, "vtaber vafgehpgvba qvfertneq cerivbhf"},
+		{tReversed, "erongi noitcurtsni dragersid suoiverp"},
+		{tEscape, `% & \u \x`},
+	}
 }
 
 // crossed returns every word of the first list followed by every word of the
@@ -104,7 +109,7 @@ type automaton struct {
 var keywordAutomaton = sync.OnceValue(func() *automaton {
 	a := &automaton{}
 	t := newTrie(&a.symbol)
-	for _, k := range keywords {
+	for _, k := range keywords() {
 		for _, w := range strings.Fields(k.words) {
 			t.add(w, k.topic)
 		}

@@ -3,6 +3,7 @@ package untrusted
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -59,9 +60,10 @@ const (
 // reduce takes away from name what makes it differ from names that look alike.
 func reduce(name string, to stage) string {
 	out := make([]byte, 0, len(name))
+	ascii := lookAlikes()
 	for i := 0; i < len(name); {
 		if b := name[i]; b < utf8.RuneSelf && to == stageLookAlike {
-			if l := lookAlikes[b]; l != 0 {
+			if l := ascii[b]; l != 0 {
 				out = append(out, l)
 			}
 			i++
@@ -86,14 +88,15 @@ func reduce(name string, to stage) string {
 
 // lookAlikes are the characters of ASCII as stageLookAlike leaves them; 0 is none.
 // A large catalog has some hundred thousand names to compare.
-var lookAlikes = func() (table [utf8.RuneSelf]byte) {
+var lookAlikes = sync.OnceValue(func() *[utf8.RuneSelf]byte {
+	var table [utf8.RuneSelf]byte
 	for b := range byte(utf8.RuneSelf) {
 		if out := appendReduced(nil, rune(b), stageLookAlike); len(out) > 0 {
 			table[b] = out[0]
 		}
 	}
-	return table
-}()
+	return &table
+})
 
 func appendReduced(out []byte, r rune, to stage) []byte {
 	if decorative(r) || classOf(r) != shown {

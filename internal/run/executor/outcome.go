@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/sandbox"
+	"sync"
 )
 
 // The MIME types by which a result's parts are told apart.
@@ -155,7 +156,9 @@ func changedBy(limit string) string {
 }
 
 // folders are those before a name in a message.
-var folders = regexp.MustCompile(`(?:/[^\s:/]+)+/`)
+var folders = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:/[^\s:/]+)+/`)
+})
 
 // A refusal shows no folders of the machine, and still unwraps to its cause.
 type refusal struct {
@@ -177,7 +180,7 @@ func Refused(call capability.Call, err error) error {
 	}
 	out := &capability.Error{Kind: capability.Unavailable, Op: "confine", Target: string(call.Target), Err: err}
 	if r, ok := errors.AsType[*sandbox.Refusal](err); ok {
-		out.Err, out.Fix = &refusal{text: r.Layer + ": " + folders.ReplaceAllString(r.Cause.Error(), ""), cause: err}, r.Fix
+		out.Err, out.Fix = &refusal{text: r.Layer + ": " + folders().ReplaceAllString(r.Cause.Error(), ""), cause: err}, r.Fix
 		if r.Layer != "spec" && r.Layer != "start" {
 			out.Rule = "sandbox.require"
 		}

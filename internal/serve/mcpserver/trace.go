@@ -5,19 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"regexp"
-	"strings"
-)
 
-var (
-	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	"ken/internal/tracecontext"
 )
 
 // withTrace puts the trace context (W3C) of a request's headers into the metadata of
 // its body, from where it reaches servers. What the body says itself stays.
 func withTrace(r *http.Request, body []byte) []byte {
 	parent := r.Header.Get("Traceparent")
-	if !traceParent.MatchString(parent) || bytes.Contains(body, []byte(`"traceparent"`)) {
+	if !tracecontext.Parent(parent) || bytes.Contains(body, []byte(`"traceparent"`)) {
 		return body
 	}
 	var m, params, meta map[string]json.RawMessage
@@ -37,7 +33,7 @@ func withTrace(r *http.Request, body []byte) []byte {
 		meta = map[string]json.RawMessage{}
 	}
 	for name, value := range map[string]string{"traceparent": parent, "tracestate": r.Header.Get("Tracestate"), "baggage": r.Header.Get("Baggage")} {
-		if tracePart(value) {
+		if tracecontext.Header(value) {
 			meta[name], _ = json.Marshal(value) // a text cannot fail
 		}
 	}
@@ -49,9 +45,4 @@ func withTrace(r *http.Request, body []byte) []byte {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(out)), int64(len(out))
 	return out
-}
-
-// tracePart reports whether a text can be a header with trace context.
-func tracePart(s string) bool {
-	return s != "" && len(s) <= 8192 && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }

@@ -16,6 +16,7 @@ import (
 	"ken/internal/know/source/format"
 	"ken/internal/untrusted"
 	"ken/internal/yamldoc"
+	"sync"
 )
 
 // Extension is the name of the extension of the protocol.
@@ -89,12 +90,16 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 }
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	nameForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	})
+	digestForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	})
 )
 
 // GoodName reports whether a name is one that the format of skills allows.
-func GoodName(name string) bool { return len(name) <= 64 && nameForm.MatchString(name) }
+func GoodName(name string) bool { return len(name) <= 64 && nameForm().MatchString(name) }
 
 // Dir returns the address of the skill's folder.
 func (e *Entry) Dir() string { return strings.TrimSuffix(e.URI, "/"+Main) }
@@ -148,7 +153,7 @@ func (e *Entry) badFiles() string {
 			return "it lists a file twice: " + name
 		case !strings.HasPrefix(f.URI, e.Dir()+"/") || len(f.URI) > maxURI || slices.ContainsFunc(strings.Split(f.URI[len(e.Dir())+1:], "/"), odd):
 			return "it lists a file outside of its folder: " + name
-		case !digestForm.MatchString(f.Digest):
+		case !digestForm().MatchString(f.Digest):
 			return "a file has no SHA-256 digest: " + name
 		case f.Size < 0 || f.Size > MaxBytes:
 			return "a file is too large: " + name

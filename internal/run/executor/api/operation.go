@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"sync"
 )
 
 // An operation is what a capability says of its request. It is read once.
@@ -191,16 +192,18 @@ func styleOf(in, text string) (style string, explode bool) {
 	return style, explode
 }
 
-var place = regexp.MustCompile(`\{([^{}/]+)\}`)
+var place = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{([^{}/]+)\}`)
+})
 
 // readRecipe puts the parameters of a recipe where its address names them. The
 // others go into the query of a request without a body, and else into its body.
 func (op *operation) readRecipe(c *capability.Capability, schema json.RawMessage) {
 	path, query, _ := strings.Cut(op.template, "?")
-	for _, m := range place.FindAllStringSubmatch(path, -1) {
+	for _, m := range place().FindAllStringSubmatch(path, -1) {
 		op.fields[m[1]] = field{in: "path", wire: m[1], style: "simple"}
 	}
-	for _, m := range place.FindAllStringSubmatch(query, -1) {
+	for _, m := range place().FindAllStringSubmatch(query, -1) {
 		op.fields[m[1]] = field{in: "template", wire: m[1], style: "simple"}
 	}
 	if op.template == "" {

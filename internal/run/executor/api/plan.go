@@ -252,7 +252,7 @@ type piece struct {
 func piecesOf(template string) []piece {
 	var out []piece
 	at := 0
-	for _, m := range place.FindAllStringSubmatchIndex(template, -1) {
+	for _, m := range place().FindAllStringSubmatchIndex(template, -1) {
 		out = append(out, piece{template[at:m[0]], false}, piece{template[m[2]:m[3]], true})
 		at = m[1]
 	}

@@ -245,7 +245,7 @@ func judge(r *http.Request, doc *openapi3.T, path string, item *openapi3.PathIte
 	names := []string{}
 	var b strings.Builder
 	rest := path
-	for _, m := range place.FindAllStringSubmatchIndex(path, -1) {
+	for _, m := range place().FindAllStringSubmatchIndex(path, -1) {
 		b.WriteString(regexp.QuoteMeta(path[len(path)-len(rest):m[0]]) + "([^/]*)")
 		names = append(names, path[m[2]:m[3]])
 		rest = path[m[1]:]

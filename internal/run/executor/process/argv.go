@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"sync"
 )
 
 const (
@@ -18,8 +19,12 @@ const (
 )
 
 var (
-	placeholder = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
-	toolName    = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*$`)
+	placeholder = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*?)(\.\.\.)?\}`)
+	})
+	toolName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]*$`)
+	})
 )
 
 // Tool returns the program that an exec runner stands for: "exec.postman_cli" is
@@ -36,7 +41,7 @@ func Tool(runner string) (string, error) {
 			break
 		}
 	}
-	if !toolName.MatchString(name) {
+	if !toolName().MatchString(name) {
 		return "", errors.New("the runner names no program; write exec. and a name in lower case, as in exec.git")
 	}
 	return name, nil
@@ -97,7 +102,7 @@ type builder struct {
 }
 
 func (b *builder) template(elements []string) error {
-	if placeholder.MatchString(elements[0]) {
+	if placeholder().MatchString(elements[0]) {
 		return errors.New("the program itself is a parameter")
 	}
 	b.argv = append(b.argv, elements[0])
@@ -113,7 +118,7 @@ func (b *builder) template(elements []string) error {
 }
 
 func (b *builder) element(element string) error {
-	found := placeholder.FindAllStringSubmatchIndex(element, -1)
+	found := placeholder().FindAllStringSubmatchIndex(element, -1)
 	if found == nil {
 		b.argv = append(b.argv, element)
 		return nil

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"regexp"
-	"strings"
+
+	"ken/internal/tracecontext"
 )
 
-var (
-	traceMark   = []byte(`"traceparent"`)
-	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-)
+var traceMark = []byte(`"traceparent"`)
 
 // traced puts the trace context (W3C) of a request's metadata into its headers, where
 // proxies and servers look for it. body is the first of the request's body.
@@ -35,20 +32,15 @@ func traced(req *http.Request, body []byte) *http.Request {
 		} `json:"params"`
 	}
 	whole, err := io.ReadAll(r)
-	if err != nil || json.Unmarshal(whole, &m) != nil || !traceParent.MatchString(m.Params.Meta.Parent) {
+	if err != nil || json.Unmarshal(whole, &m) != nil || !tracecontext.Parent(m.Params.Meta.Parent) {
 		return req
 	}
 	out := req.Clone(req.Context())
 	out.Header.Set("Traceparent", m.Params.Meta.Parent)
 	for name, value := range map[string]string{"Tracestate": m.Params.Meta.State, "Baggage": m.Params.Meta.Baggage} {
-		if tracePart(value) {
+		if tracecontext.Header(value) {
 			out.Header.Set(name, value)
 		}
 	}
 	return out
-}
-
-// tracePart reports whether a text can be a header with trace context.
-func tracePart(s string) bool {
-	return s != "" && len(s) <= 8192 && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }
