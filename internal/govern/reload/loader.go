@@ -136,10 +136,28 @@ func (l *Loader) Current() *Snapshot {
 // files that began later saw all changes that were made before the call. If there was
 // none, or it is older than maxAge, it looks again.
 func (l *Loader) Since(arrived time.Time) *Snapshot {
-	if looked := time.Duration(l.checked.Load()); l.cfg.Fresh == nil && !arrived.IsZero() && looked >= arrived.Sub(l.epoch) && time.Since(l.epoch)-looked < maxAge {
+	if looked := time.Duration(l.checked.Load()); !arrived.IsZero() && looked >= arrived.Sub(l.epoch) && time.Since(l.epoch)-looked < maxAge {
+		if s := l.stale(); s != nil {
+			return s
+		}
 		return l.current.Load()
 	}
 	return l.Latest()
+}
+
+// stale returns what is in force while Config.Fresh has an error: no rules. It
+// returns nil if there is none.
+func (l *Loader) stale() *Snapshot {
+	if l.cfg.Fresh == nil {
+		return nil
+	}
+	err := l.cfg.Fresh()
+	if err == nil {
+		return nil
+	}
+	s := *l.current.Load()
+	s.Rules, s.Err = nil, err
+	return &s
 }
 
 // RulesFor returns the rules for a call that came in at a moment, or nil if there are none.
@@ -163,12 +181,8 @@ const (
 // all are read again once they have settled. Files that cannot be used leave no
 // rules, which denies everything, and all settings as they were.
 func (l *Loader) Latest() *Snapshot {
-	if l.cfg.Fresh != nil {
-		if err := l.cfg.Fresh(); err != nil {
-			s := *l.current.Load()
-			s.Rules, s.Err = nil, err
-			return &s
-		}
+	if s := l.stale(); s != nil {
+		return s
 	}
 	for range maxSettleTries {
 		began := time.Since(l.epoch)

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -219,7 +220,8 @@ func TestSince(t *testing.T) {
 			}
 		}
 		put("allow", time.Now().Add(-2*time.Hour))
-		l, err := New(Config{Places: places})
+		var outdated error // what replicas share may not be current
+		l, err := New(Config{Places: places, Fresh: func() error { return outdated }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,6 +231,11 @@ func TestSince(t *testing.T) {
 		if got := l.Since(first).Rules; got != allowed {
 			t.Error("a call that had its look looked again")
 		}
+		outdated = errors.New("the store is away")
+		if got := l.Since(first); got.Rules != nil || got.Err == nil {
+			t.Error("a call that had its look has rules although those of the replicas may be outdated")
+		}
+		outdated = nil
 		time.Sleep(time.Microsecond)
 		denied := l.Since(time.Now()).Rules
 		if denied == allowed {
