@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"os"
@@ -31,7 +32,7 @@ type Cache struct {
 }
 
 const (
-	cacheFormat   = "ken index 5\n"
+	cacheFormat   = "ken index 6\n"
 	cacheSuffix   = ".index"
 	leastCached   = 256 // capabilities; fewer are read sooner than looked up
 	mostCached    = 4   // files of one name
@@ -190,8 +191,26 @@ func encodeMarked(s *Segment, key [sha256.Size]byte, marks []mark) []byte {
 		numbers(d.InName)
 		numbers(d.Pairs)
 	}
-	sum := sha256.Sum256(out)
-	return append(out, sum[:]...)
+	return appendSum(out)
+}
+
+// sumSize is how many bytes of a file are its checksum. It finds damage: a change
+// on purpose is kept away by the folder, which is the user's alone.
+const sumSize = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // processors have an instruction for it
+
+func appendSum(body []byte) []byte {
+	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
+}
+
+// withoutSum returns a file without its checksum, if that is right.
+func withoutSum(file []byte) ([]byte, bool) {
+	if len(file) < sumSize {
+		return nil, false
+	}
+	body, sum := file[:len(file)-sumSize], file[len(file)-sumSize:]
+	return body, crc32.Checksum(body, castagnoli) == binary.LittleEndian.Uint32(sum)
 }
 
 // roomy returns about how many bytes encode writes, and hardly ever less.
@@ -224,11 +243,8 @@ func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, m
 // gone. What the list has besides is read like something new.
 func decodeInto(data []byte, at []int32, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
 	head := len(cacheFormat) + sha256.Size
-	if len(data) < head+sha256.Size {
-		return nil, false
-	}
-	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
-	if got := sha256.Sum256(body); string(got[:]) != string(sum) {
+	body, ok := withoutSum(data)
+	if !ok || len(body) < head {
 		return nil, false
 	}
 	r := reader{rest: body[head:]}

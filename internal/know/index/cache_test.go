@@ -158,7 +158,7 @@ func TestCacheDamaged(t *testing.T) {
 		"more": good + "x", "twice": good + good, "another version": strings.Replace(good, cacheFormat, "ken index 0\n", 1),
 		"text": "not an index at all\n", "a flipped bit of the version": flip(2), "of the key": flip(len(cacheFormat) + 3),
 		"of a count": flip(head + 1), "of a level": flip(head + 6), "in the middle": flip(len(good) / 2),
-		"near the end": flip(len(good) - sha256.Size - 2), "of the sum": flip(len(good) - 1),
+		"near the end": flip(len(good) - sumSize - 2), "of the sum": flip(len(good) - 1),
 	} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
@@ -383,6 +383,17 @@ func TestCacheKey(t *testing.T) {
 	if keyOf([]*capability.Capability{c}, nil) != keyOf([]*capability.Capability{d}, nil) {
 		t.Error("the key depends on what a segment is not made of")
 	}
+	// The hash of a source covers all that was changed above (TestEveryTextIsScannedAndHashed
+	// of package seal), so it stands for the texts.
+	c.Hash = "sha256:" + strings.Repeat("ab", markSize)
+	d.Hash = c.Hash[:len(c.Hash)-1] + "c"
+	if keyOf([]*capability.Capability{c}, nil) == keyOf([]*capability.Capability{d}, nil) {
+		t.Error("capabilities with different hashes have one key")
+	}
+	d.Hash, d.Description = c.Hash, "not read again"
+	if keyOf([]*capability.Capability{c}, nil) != keyOf([]*capability.Capability{d}, nil) {
+		t.Error("the texts of a capability with a hash are hashed again")
+	}
 }
 
 // TestCacheFormat: what is written of a fixed list does not change unless the
@@ -403,7 +414,7 @@ func TestCacheFormat(t *testing.T) {
 		s.Docs[i].Norm = [fields]float32{}
 	}
 	sum := sha256.Sum256(encode(s, [sha256.Size]byte{}))
-	const format, want = "ken index 5\n", "11f2ad73be4acdd6"
+	const format, want = "ken index 6\n", "2741b4653c3d1b5a"
 	if got := hex.EncodeToString(sum[:8]); got != want || cacheFormat != format {
 		t.Errorf("format %q writes %s, want %q to write %s: give cacheFormat its next number and put both here", cacheFormat, got, format, want)
 	}

@@ -12,9 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -172,9 +175,31 @@ func (id Key) file() string { return hex.EncodeToString(id[:]) + entrySuffix }
 func KeyOf(u *format.Unit) (id Key) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%s\n%s\n%q\n", Version, Build(), u.Format, path.Base(u.Path))
-	h.Write(u.Data)
+	for _, sum := range partSums(u.Data) {
+		h.Write(sum[:])
+	}
 	h.Sum(id[:0])
 	return id
+}
+
+// keyPart is how many bytes of a file are hashed at once.
+const keyPart = 1 << 20
+
+// partSums hashes the parts of a file, on all processors: hashing is most of what a
+// start with a large catalog waits for.
+func partSums(data []byte) [][sha256.Size]byte {
+	sums := make([][sha256.Size]byte, (len(data)+keyPart-1)/keyPart)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(len(sums), runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(sums); i = int(next.Add(1)) - 1 {
+				sums[i] = sha256.Sum256(data[i*keyPart : min(len(data), (i+1)*keyPart)])
+			}
+		})
+	}
+	wg.Wait()
+	return sums
 }
 
 // Build identifies this build of the program. Keys include it, because an entry

@@ -2,17 +2,17 @@ package parsecache
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 
 	"ken/capability"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/safefs"
 )
 
-// The form of an entry: packMagic, a checksum over the entry's name and all
-// that follows, then the texts, each once (how many, how long each, their
+// The form of an entry: packMagic, the entry's key, a checksum over all that
+// follows, then the texts, each once (how many, how long each, their
 // bytes), then the records, whose texts are numbers of that table. Everything
 // is a varint.
 //
@@ -21,11 +21,14 @@ import (
 // every field and finds one that was forgotten.
 const (
 	packMagic = "KENPARSE"
-	Version   = 7
+	Version   = 8
 
 	// leastCapability is fewer bytes than any capability takes, so that a
 	// count cannot ask for more memory than the entry's size justifies.
 	leastCapability = 32
+
+	// packHead is where the texts begin.
+	packHead = len(packMagic) + len(Key{}) + 4
 )
 
 // Pack returns a unit as an entry of the cache. The details are kept only where they cannot
@@ -33,9 +36,10 @@ const (
 func Pack(u *format.Unit, details bool, id Key) []byte {
 	x := &packer{writing: true, places: map[string]uint64{}, tree: treeRoot(u)}
 	x.unit(u, &details)
-	head := make([]byte, 0, len(packMagic)+sha256.Size+len(x.out)+2*len(x.table)+x.size+20)
+	head := make([]byte, 0, packHead+len(x.out)+2*len(x.table)+x.size+20)
 	head = append(head, packMagic...)
-	head = append(head, make([]byte, sha256.Size)...)
+	head = append(head, id[:]...)
+	head = append(head, 0, 0, 0, 0) // the checksum
 	head = binary.AppendUvarint(head, uint64(len(x.table)))
 	for _, s := range x.table {
 		head = binary.AppendUvarint(head, uint64(len(s)))
@@ -44,8 +48,7 @@ func Pack(u *format.Unit, details bool, id Key) []byte {
 		head = append(head, s...)
 	}
 	head = append(head, x.out...)
-	sum := packSum(id, head[len(packMagic)+sha256.Size:])
-	copy(head[len(packMagic):], sum[:])
+	binary.LittleEndian.PutUint32(head[packHead-4:], packSum(head[packHead:]))
 	return head
 }
 
@@ -61,13 +64,11 @@ func treeRoot(u *format.Unit) *safefs.Root {
 	return nil
 }
 
-func packSum(id Key, body []byte) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	h.Write(id[:])
-	h.Write(body)
-	h.Sum(sum[:0])
-	return sum
-}
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // processors have an instruction for it
+
+// packSum finds damage. A change on purpose is kept away by the folder, which is the
+// user's alone.
+func packSum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
 
 // Unpack fills a unit from an entry and reports whether the entry is whole and
 // has that key. The unit is untouched otherwise.
@@ -77,12 +78,11 @@ func Unpack(data []byte, id Key, u *format.Unit) bool {
 
 func unpack(data []byte, id Key, u *format.Unit, home capability.Origin) bool {
 	rest, ok := bytes.CutPrefix(data, []byte(packMagic))
-	if !ok || len(rest) < sha256.Size {
+	if !ok || len(data) < packHead || Key(rest[:len(id)]) != id {
 		return false
 	}
-	body := rest[sha256.Size:]
-	sum := packSum(id, body)
-	return bytes.Equal(sum[:], rest[:sha256.Size]) && unpackBody(body, u, home)
+	body := data[packHead:]
+	return packSum(body) == binary.LittleEndian.Uint32(data[packHead-4:]) && unpackBody(body, u, home)
 }
 
 // unpackBody is unpack without the checksum. It must not panic, nor ask for

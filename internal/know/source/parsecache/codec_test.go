@@ -169,7 +169,7 @@ func FuzzCacheDecode(f *testing.F) {
 		u.Warn("w", u.Path, 1, "m", "f")
 		return u
 	}
-	skip := len(packMagic) + len(Key{})
+	skip := packHead
 	f.Add(Pack(rich(0), true, Key{})[skip:])
 	f.Add(Pack(rich(3), true, Key{})[skip:])
 	f.Add(Pack(rich(3), false, Key{})[skip:])
