@@ -8,6 +8,7 @@ type batch struct {
 	count int
 	asked int           // of callers: without the one about a gap
 	gap   *gap          // told by its first line; nil: none
+	sign  bool          // one of its callers waits for a signed head
 	end   chainPosition // after all its lines, when it is taken
 	views []viewLine
 	done  chan struct{} // closed when err is set
@@ -16,7 +17,7 @@ type batch struct {
 
 // enqueue numbers the records, ties them to the chain and puts them into the
 // batch that waits. All this happens while the batch before is being synced.
-func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
+func (l *Log) enqueue(items []item, sign bool) (b *batch, seq int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.poisoned {
@@ -31,6 +32,7 @@ func (l *Log) enqueue(items []item) (b *batch, seq int64, err error) {
 	b, seq = l.queue.pending, l.tree.size
 	l.link(b, items)
 	b.asked += len(items)
+	b.sign = b.sign || sign
 	if l.queue.want > 0 && b.count >= l.queue.want {
 		l.queue.want = 0
 		l.queue.full <- struct{}{} // has room: want is set once for each reading of it
@@ -55,7 +57,7 @@ func (l *Log) needBatch() error {
 		}
 		l.link(b, []item{it})
 		bodies.Put(it.pooled)
-		b.gap, l.gap = l.gap, nil
+		b.gap, l.gap, b.sign = l.gap, nil, true
 	}
 	l.queue.pending = b
 	return nil

@@ -53,7 +53,11 @@ func child(what string) int {
 	for w := range 8 {
 		wg.Go(func() {
 			for i := range count {
-				id, err := l.Append(context.Background(), Record{Event: Executed, EffectID: fmt.Sprintf("%d-%d", w, i), CommandLine: strings.Repeat("x", 100)})
+				write := l.Append
+				if i%2 == 0 {
+					write = l.Announce
+				}
+				id, err := write(context.Background(), Record{Event: Executed, EffectID: fmt.Sprintf("%d-%d", w, i), CommandLine: strings.Repeat("x", 100)})
 				out.Lock()
 				if err != nil {
 					fmt.Println("error:", err)

@@ -73,13 +73,17 @@ func TestRoomAgain(t *testing.T) {
 			for j := range records {
 				records[j] = Record{Event: Executed, EffectID: fmt.Sprintf("%d-%d", i, j)}
 			}
-			id, err := l.Append(context.Background(), records...)
+			write := l.Append
+			if rapid.Bool().Draw(rt, "announced") {
+				write = l.Announce
+			}
+			id, err := write(context.Background(), records...)
 			if err == nil {
 				acks[id], inGap = records[0].EffectID, false
 				continue
 			}
 			if !disk.full.Load() || !errors.Is(err, ErrPoisoned) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space") {
-				rt.Fatalf("Append() = %v with full = %v", err, disk.full.Load())
+				rt.Fatalf("Append or Announce = %v with full = %v", err, disk.full.Load())
 			}
 			if !inGap {
 				gaps++

@@ -13,9 +13,11 @@
 //	                             head, then one for every interval
 //
 // [Log.Append] returns when its record is on disk and a signed head covers it:
-// one fsync serves everyone who is waiting. What was not acknowledged may be
-// missing or unfinished after a crash, and [Verify] says so without alarm;
-// what was acknowledged may not.
+// one fsync serves everyone who is waiting. [Log.Announce], for the beginning of a
+// call, returns when its record is on disk; the head that the end of the call signs
+// covers both, and a call that takes long is signed by itself after a moment. What was
+// not acknowledged may be missing or unfinished after a crash, and [Verify] says so
+// without alarm; what was acknowledged may not.
 //
 // A full disk stops nothing for good: what could not be recorded is refused,
 // with what to do about it, and the next append tries again. The files go back

@@ -431,6 +431,109 @@ func TestHeadBecomesDurable(t *testing.T) {
 	})
 }
 
+// TestAnnounce: what is announced is durable at once, and signed by the next append,
+// or by itself after a moment.
+func TestAnnounce(t *testing.T) {
+	cfg := testConfig(t)
+	synctest.Test(t, func(t *testing.T) {
+		var heads, synced atomic.Int64
+		cfg.SyncInterval = time.Minute
+		cfg.wrapHeads = func(f slotFile) slotFile {
+			return &faultyHead{slotFile: f, put: func() error { heads.Add(1); return nil }}
+		}
+		cfg.createSegment = func(p string) (segmentFile, error) {
+			f, err := createSegment(p)
+			return &faultyFile{segmentFile: f, sync: func() error { synced.Add(1); return nil }}, err
+		}
+		l, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		check := func(when string, records, signed, wantHeads, wantSyncs int64) {
+			t.Helper()
+			if rep := only(t, cfg); !rep.State.OK() || rep.Records != records || rep.Signed != signed {
+				t.Errorf("%s: %v, want %d records, %d signed", when, rep, records, signed)
+			}
+			if h, s := heads.Load(), synced.Load(); h != wantHeads || s != wantSyncs {
+				t.Errorf("%s: %d heads and %d syncs, want %d and %d", when, h, s, wantHeads, wantSyncs)
+			}
+		}
+		announce := func() {
+			t.Helper()
+			if _, err := l.Announce(t.Context(), Record{Event: Started}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check("opened", 1, 1, 1, 1)
+		announce()
+		check("announced", 2, 1, 1, 2)
+		testAppend(t, l, Record{Event: Executed})
+		check("and ended", 3, 3, 2, 3)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check("a second later", 3, 3, 2, 3)
+		announce()
+		time.Sleep(signWithin - time.Millisecond)
+		synctest.Wait()
+		check("announced and waiting", 4, 3, 2, 4)
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		check("announced for a while", 4, 4, 3, 4)
+		announce()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if rep := only(t, cfg); rep.State != Whole || rep.Signed != 5 {
+			t.Errorf("closed after an announcement: %v, want whole with 5 signed", rep)
+		}
+	})
+}
+
+// TestAnnounceBeforeRotation: what is announced is signed before the chain goes on in
+// another file.
+func TestAnnounceBeforeRotation(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.SegmentBytes = 1
+	l := testOpen(t, cfg)
+	for range 3 {
+		if _, err := l.Announce(t.Context(), Record{Event: Started}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rep := only(t, cfg); !rep.State.OK() || rep.Records != 4 || rep.Signed < 3 {
+		t.Errorf("Verify = %v, want 4 records, 3 signed", rep)
+	}
+}
+
+// TestAnnouncedStays: a record that was announced stays when the next one cannot be
+// written: what it announces may have happened.
+func TestAnnouncedStays(t *testing.T) {
+	cfg := testConfig(t)
+	var disk tightDisk
+	disk.put(&cfg, true, true, true)
+	l := testOpen(t, cfg)
+	id, err := l.Announce(t.Context(), Record{Event: Started, EffectID: "begun"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.full.Store(true)
+	if _, err := l.Append(t.Context(), Record{Event: Executed}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Append = %v, want no room", err)
+	}
+	disk.full.Store(false)
+	testAppend(t, l, Record{Event: Executed})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lost, _ := missing(t, cfg.Dir, map[ID]string{id: "begun"}); len(lost) != 0 {
+		t.Errorf("lost %v", lost)
+	}
+	if rep := only(t, cfg); rep.State != Whole {
+		t.Errorf("Verify = %v, want whole", rep)
+	}
+}
+
 // TestClockSetBack: time never runs backwards in a chain, and the record says
 // what the clock said.
 func TestClockSetBack(t *testing.T) {

@@ -187,6 +187,8 @@ func (l *Log) begin() error {
 	l.views = newViews(l.cfg.ViewDir, l.cfg.ViewBytes)
 	l.due = time.NewTimer(l.cfg.SyncInterval)
 	l.due.Stop()
+	l.sign = time.NewTimer(signWithin)
+	l.sign.Stop()
 	go l.run()
 
 	host, _ := os.Hostname()
@@ -197,7 +199,7 @@ func (l *Log) begin() error {
 			Name: l.chain, Program: l.cfg.Program, PID: os.Getpid(), Host: host,
 			Boot: strings.TrimSpace(string(boot)), Seen: seen,
 		},
-	}})
+	}}, true)
 	if err != nil {
 		_ = l.Close() // it gives the same reason
 	}
@@ -247,18 +249,36 @@ func (l *Log) Digest(data []byte) string { return l.cfg.Key.Digest(data) }
 // head covers them. When ctx ends first it returns at once, and the records
 // may or may not be in the trail: do not act on them.
 func (l *Log) Append(ctx context.Context, records ...Record) (ID, error) {
+	if err := callers(records); err != nil {
+		return "", err
+	}
+	return l.append(ctx, records, true)
+}
+
+// Announce makes records durable as [Log.Append] does, for what is about to happen.
+// The next Append signs them with its own: one signature covers the beginning and the
+// end of a call. If none comes, they are signed after signWithin.
+func (l *Log) Announce(ctx context.Context, records ...Record) (ID, error) {
+	if err := callers(records); err != nil {
+		return "", err
+	}
+	return l.append(ctx, records, false)
+}
+
+// callers says which of records is not for callers to write.
+func callers(records []Record) error {
 	for i := range records {
 		switch r := &records[i]; {
 		case r.Event == "":
-			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit log", Err: errors.New("the record has no event")}
+			return &capability.Error{Kind: capability.Invalid, Op: "record", Target: "in the audit log", Err: errors.New("the record has no event")}
 		case r.Event == Opened || r.Event == Retired || r.Event == Resumed || r.Chain != nil:
-			return "", &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("records about chains are written only by the log itself")}
+			return &capability.Error{Kind: capability.Invalid, Op: "record", Target: string(r.Event), Err: errors.New("records about chains are written only by the log itself")}
 		}
 	}
-	return l.append(ctx, records)
+	return nil
 }
 
-func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
+func (l *Log) append(ctx context.Context, records []Record, sign bool) (ID, error) {
 	if len(records) == 0 {
 		return "", nil
 	}
@@ -271,7 +291,7 @@ func (l *Log) append(ctx context.Context, records []Record) (ID, error) {
 		}
 		items = append(items, it)
 	}
-	b, seq, err := l.enqueue(items)
+	b, seq, err := l.enqueue(items, sign)
 	for _, it := range items {
 		bodies.Put(it.pooled) // its bytes are in the batch
 	}

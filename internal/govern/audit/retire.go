@@ -35,7 +35,7 @@ func (l *Log) Retire(ctx context.Context, before time.Time) ([]string, error) {
 		h := *hs.newest
 		_, err = l.append(ctx, []Record{{Event: Retired, Chain: &ChainStart{
 			Name: h.chain, Seen: []Witness{{Chain: h.chain, Size: h.size, Root: h.root.String()}},
-		}}})
+		}}}, true)
 		if err != nil {
 			return gone, err
 		}

@@ -21,7 +21,8 @@ type writer struct {
 	heads    headFile
 	unkept   int           // records since a head went into the history
 	unsynced bool          // the newest head is not durable yet
-	safe     chainPosition // after the last record that is durable and signed
+	safe     chainPosition // after the last record that is durable
+	unsigned bool          // records before that are not under the newest head
 	torn     bool          // the files may have more than that: mend
 	renew    bool          // the next batch begins a segment
 
@@ -29,9 +30,15 @@ type writer struct {
 	took  time.Duration // how long it took
 	due   *time.Timer   // runs while the newest head is not durable
 	armed bool          // it does
+
+	sign  *time.Timer // runs after a batch that was not signed
+	signs bool        // it does
 }
 
 const (
+	// signWithin is how long an announced record waits for a signature.
+	signWithin = 10 * time.Millisecond
+
 	maxGather = 500 * time.Microsecond
 
 	// maxLead is how long the last commit may have taken for a caller to make the
@@ -97,6 +104,13 @@ func (l *Log) run() {
 			l.armed = false
 			l.syncHead()
 			l.committing.Unlock()
+		case <-l.sign.C:
+			l.committing.Lock()
+			l.signs = false
+			if !l.torn { // the next batch repairs that first, and signs
+				_ = l.signHead() // Err says why
+			}
+			l.committing.Unlock()
 		}
 	}
 }
@@ -112,6 +126,7 @@ func (l *Log) next() (closed bool) {
 	}
 	if closing {
 		l.due.Stop()
+		l.sign.Stop()
 		l.finish()
 	}
 	return closing
@@ -149,9 +164,18 @@ func (l *Log) leads() bool {
 func (l *Log) carryOut(b *batch) {
 	l.settle(b)
 	l.crowd = b.count + l.waiting()
+	l.arm()
+}
+
+// arm starts the timers of what the newest head lacks.
+func (l *Log) arm() {
 	if l.unsynced && !l.armed {
 		l.armed = true
 		l.due.Reset(l.cfg.SyncInterval)
+	}
+	if l.unsigned && !l.signs {
+		l.signs = true
+		l.sign.Reset(signWithin)
 	}
 }
 
@@ -216,10 +240,14 @@ func (l *Log) keepHead() error {
 	return nil
 }
 
-// commit writes a batch, makes it durable and signs the head over it. After an
-// error nothing of what it did is relied upon again.
+// commit writes a batch, makes it durable and, if one of its callers waits for
+// that, signs the head over it. After an error nothing of what it did is relied
+// upon again.
 func (l *Log) commit(b *batch) error {
 	if l.renew || l.bytes > 0 && l.bytes+int64(len(b.lines)) > l.cfg.SegmentBytes {
+		if err := l.signHead(); err != nil { // a head ends in the newest segment
+			return err
+		}
 		if err := l.nextSegment(); err != nil {
 			return l.fail("rotate audit log", l.cfg.Dir, err)
 		}
@@ -228,8 +256,10 @@ func (l *Log) commit(b *batch) error {
 	// The head is signed while the disk works where several wait, and written only
 	// when the records are durable: it must never promise more than there is.
 	start := time.Now()
-	next := l.headOver(&b.end.tree, l.bytes+int64(len(b.lines)))
-	sealed := l.seal(next)
+	var sealed func() signedHead
+	if b.sign {
+		sealed = l.seal(l.headOver(&b.end.tree, l.bytes+int64(len(b.lines))))
+	}
 	n, err := l.segment.Write(b.lines)
 	l.begun = l.begun || n > 0
 	if err == nil && n < len(b.lines) {
@@ -242,7 +272,10 @@ func (l *Log) commit(b *batch) error {
 		return l.fail("sync audit log", l.path, err)
 	}
 	l.took = time.Since(start)
-	if err := l.putHead(sealed()); err != nil {
+	if sealed == nil {
+		l.unsigned = true
+		l.succeed(nil)
+	} else if err := l.putHead(sealed()); err != nil {
 		return l.fail("write audit checkpoint", l.cfg.CheckpointDir, err)
 	}
 	l.bytes += int64(n)
@@ -282,10 +315,30 @@ func (l *Log) putHead(s signedHead) error {
 	if err := l.heads.put(s); err != nil {
 		return err
 	}
-	l.unsynced = true
+	l.unsynced, l.unsigned = true, false
+	l.succeed(l.heads.note)
+	return nil
+}
+
+// succeed forgets the last failure. A head that is not nil is the newest.
+func (l *Log) succeed(head []byte) {
 	l.mu.Lock()
-	l.newest.signed, l.failure = l.heads.note, nil
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	l.failure = nil
+	if head != nil {
+		l.newest.signed = head
+	}
+}
+
+// signHead signs what was announced and is not under a head yet.
+func (l *Log) signHead() error {
+	if !l.unsigned {
+		return nil
+	}
+	if err := l.putHead(l.headOver(&l.safe.tree, l.bytes).sealed(l.heads.signer)); err != nil {
+		return l.fail("write audit checkpoint", l.cfg.CheckpointDir, err)
+	}
+	l.arm()
 	return nil
 }
 

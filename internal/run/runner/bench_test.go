@@ -23,8 +23,9 @@ import (
 // forgetful is a trail that keeps nothing: durable audit off.
 type forgetful struct{ key audit.Key }
 
-func (forgetful) Append(context.Context, ...audit.Record) (audit.ID, error) { return "", nil }
-func (f forgetful) Digest(data []byte) string                               { return f.key.Digest(data) }
+func (forgetful) Append(context.Context, ...audit.Record) (audit.ID, error)   { return "", nil }
+func (forgetful) Announce(context.Context, ...audit.Record) (audit.ID, error) { return "", nil }
+func (f forgetful) Digest(data []byte) string                                 { return f.key.Digest(data) }
 
 func benchKey(t testing.TB) audit.Key {
 	t.Helper()

@@ -33,11 +33,19 @@ type halting struct {
 }
 
 func (h halting) Append(ctx context.Context, records ...audit.Record) (audit.ID, error) {
+	return h.write(ctx, h.Log.Append, records)
+}
+
+func (h halting) Announce(ctx context.Context, records ...audit.Record) (audit.ID, error) {
+	return h.write(ctx, h.Log.Announce, records)
+}
+
+func (h halting) write(ctx context.Context, write func(context.Context, ...audit.Record) (audit.ID, error), records []audit.Record) (audit.ID, error) {
 	hit := records[0].Event == h.at
 	if hit && h.early {
 		halt()
 	}
-	id, err := h.Log.Append(ctx, records...)
+	id, err := write(ctx, records...)
 	if hit {
 		halt()
 	}

@@ -242,7 +242,7 @@ func commandLine(redactor *audit.Redactor, f Facts) string {
 
 // start writes the record of a call that is about to run.
 func (w *recorder) start(ctx context.Context, rec audit.Record, target capability.ID) error {
-	_, err := w.log.Append(ctx, rec)
+	_, err := w.log.Announce(ctx, rec)
 	if err == nil {
 		return nil
 	}

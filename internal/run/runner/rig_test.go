@@ -63,6 +63,10 @@ func (l *memoryLog) Append(ctx context.Context, records ...audit.Record) (audit.
 	return "", nil
 }
 
+func (l *memoryLog) Announce(ctx context.Context, records ...audit.Record) (audit.ID, error) {
+	return l.Append(ctx, records...)
+}
+
 func (l *memoryLog) Digest(data []byte) string { return "digest" }
 
 func (l *memoryLog) all() []audit.Record {

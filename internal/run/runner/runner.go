@@ -39,6 +39,7 @@ type Resolved struct {
 // A Log is the audit trail; *[audit.Log] is one.
 type Log interface {
 	Append(ctx context.Context, records ...audit.Record) (audit.ID, error)
+	Announce(ctx context.Context, records ...audit.Record) (audit.ID, error)
 	Digest(data []byte) string
 }
 
