@@ -112,7 +112,7 @@ func (d *Door) view(s *catalog.Snapshot, rules *policy.Rules, v Viewer) View {
 		c := d.known(e)
 		return rules.Visible(&v, &c)
 	}}
-	out.seen = d.finder.See(s, d.class(rules, v), out.allows)
+	out.seen = d.finder.See(s, d.class(rules, v), d.seeing(rules, v))
 	if d.cfg.Own != nil {
 		out.own = d.cfg.Own.Snapshot()
 	}
@@ -120,6 +120,15 @@ func (d *Door) view(s *catalog.Snapshot, rules *policy.Rules, v Viewer) View {
 		out.noRules = d.noRules(v.Principal)
 	}
 	return out
+}
+
+// seeing returns View.allows for one who looks at all entries in turn.
+func (d *Door) seeing(rules *policy.Rules, v Viewer) func(*Entry) bool {
+	visible := rules.Viewing(&v)
+	return func(e *Entry) bool {
+		c := d.known(e)
+		return visible(&c)
+	}
 }
 
 // noRules says that there are no rules, and why, in one line.

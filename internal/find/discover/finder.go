@@ -57,7 +57,8 @@ const mostViews = 256
 
 // See narrows a snapshot for a class of principals: visible says which entries
 // one of them may see, nil that all of them. Two calls with one snapshot and
-// class give the same view, so visible must depend on nothing else.
+// class give the same view, so visible must depend on nothing else. It is called
+// for one entry after the other, and not after See has returned.
 func (f *Finder) See(s *catalog.Snapshot, class string, visible func(*catalog.Entry) bool) *View {
 	f.mu.Lock()
 	defer f.mu.Unlock()

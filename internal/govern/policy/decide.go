@@ -249,15 +249,46 @@ func (r *Rules) Visible(v *Viewer, c *Capability) bool {
 	if _, ok := r.sane(v, c); !ok {
 		return false
 	}
+	return r.admits(r.key(v, c, NoIntent, ""), riskOf(c), v.Principal.Roles)
+}
+
+// Viewing returns [Rules.Visible] for one viewer who looks at many capabilities, one
+// after the other. Most are to the rules what the one before was, and are not
+// looked up again. What it returns is for one goroutine.
+func (r *Rules) Viewing(v *Viewer) func(c *Capability) bool {
+	if r == nil {
+		return func(*Capability) bool { return false }
+	}
+	var last struct {
+		planKey
+		floor   Risk
+		visible bool
+	}
+	met := false
+	return func(c *Capability) bool {
+		if _, ok := r.sane(v, c); !ok {
+			return false
+		}
+		if key, floor := r.key(v, c, NoIntent, ""), riskOf(c); !met || key != last.planKey || floor != last.floor {
+			last.planKey, last.floor, last.visible, met = key, floor, r.admits(key, floor, v.Principal.Roles), true
+		}
+		return last.visible
+	}
+}
+
+// admits reports whether any intent admits what a key is about. floor is the risk of
+// a call without arguments.
+func (r *Rules) admits(key planKey, floor Risk, roles []string) bool {
 	last := NoIntent
 	if r.needs.intents {
 		last = Execute
 	}
-	floor := riskOf(c)
+	key.anyAction = r.needs.actions
 	for intent := NoIntent; intent <= last; intent++ {
-		key := r.key(v, c, intent, "")
-		key.anyAction = r.needs.actions
-		if p := r.plan(&key, v.Principal.Roles); p.bearable(floor) && r.shared.bearable(floor) && r.shared.permitting()+p.permitting() > 0 {
+		if r.needs.intents {
+			key.intent = intent
+		}
+		if p := r.plan(&key, roles); p.bearable(floor) && r.shared.bearable(floor) && r.shared.permitting()+p.permitting() > 0 {
 			return true
 		}
 	}

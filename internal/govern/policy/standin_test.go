@@ -37,6 +37,10 @@ func TestPatternsShareNoAnswer(t *testing.T) {
 	}
 	for _, forward := range []bool{true, false} {
 		shared := compile(t, s)
+		viewing := map[string]func(*policy.Capability) bool{}
+		for _, role := range []string{"dev", "intern"} {
+			viewing[role] = shared.Viewing(&policy.Viewer{Principal: who(role), Surface: policy.SurfaceMCP})
+		}
 		for i := range list {
 			c := list[i]
 			if !forward {
@@ -53,6 +57,14 @@ func TestPatternsShareNoAnswer(t *testing.T) {
 				}
 				if got, want := shared.Visible(v, &c), alone.Visible(v, &c); got != want {
 					t.Errorf("%s, class %v, role %s: visible %t, and alone %t", c.ID, c.Class, role, got, want)
+				}
+				off := c
+				off.Disabled = "switched off"
+				if viewing[role](&off) {
+					t.Errorf("%s, class %v, role %s: visible although it is disabled", c.ID, c.Class, role)
+				}
+				if got, want := viewing[role](&c), alone.Visible(v, &c); got != want {
+					t.Errorf("%s, class %v, role %s: visible %t among others, and alone %t", c.ID, c.Class, role, got, want)
 				}
 			}
 		}
