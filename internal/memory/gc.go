@@ -11,12 +11,21 @@ const (
 	// gcPercentFirst starts the first collection at 16 MB. With gcPercent it
 	// starts at 2 MB, and short commands spent a third of their time on it.
 	gcPercentFirst = 400
+
+	// gcPercentStart is for a program that will run long, until it first rests. What
+	// it reads at its start stays, and each collection would look at all of it again.
+	gcPercentStart = 200
 )
 
 // CollectLate delays the first garbage collection, so that short commands need
-// none. After it, gcPercent applies. set is [runtime/debug.SetGCPercent].
+// none. After it, gcPercent applies, unless another percentage was set meanwhile.
+// set is [runtime/debug.SetGCPercent].
 func CollectLate(set func(percent int) int) {
 	set(gcPercentFirst)
 	unreferenced := new([64]byte) // found by the first collection
-	runtime.AddCleanup(unreferenced, func(percent int) { set(percent) }, gcPercent)
+	runtime.AddCleanup(unreferenced, func(percent int) {
+		if was := set(percent); was != gcPercentFirst {
+			set(was)
+		}
+	}, gcPercent)
 }

@@ -12,6 +12,7 @@ const (
 	trimEvery = 5 * time.Second // between checks
 	trimSpare = 8 << 20         // bytes that are worth returning
 
+	trimStart = 12 // checks after which the start is over, if the program never rested
 	trimPages = 12 // checks between two calls of dropCodePages
 
 	trimQuiet = 1 << 20 // bytes allocated between two checks while nothing is done
@@ -22,7 +23,11 @@ const (
 // most of the time would keep it for long: reading a catalog needs more memory
 // than holding it, and what calls left behind is found only by a collection, which
 // nothing starts while nothing is done.
+//
+// Until the program first rests, collections are rare and nothing is returned: most of
+// what is read at the start stays, and the rest is soon needed again.
 func Trim(ctx context.Context) {
+	debug.SetGCPercent(gcPercentStart)
 	wait := time.NewTimer(trimFirst)
 	defer wait.Stop()
 	var u usage
@@ -34,7 +39,11 @@ func Trim(ctx context.Context) {
 		}
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
+		starting := !u.started
 		free, rest := u.check(&m)
+		if starting && u.started {
+			debug.SetGCPercent(gcPercent)
+		}
 		if free {
 			debug.FreeOSMemory()
 		}
@@ -49,6 +58,9 @@ func Trim(ctx context.Context) {
 type usage struct {
 	seen  uint64 // at the last check
 	freed uint64 // when memory was last returned
+
+	checks  int
+	started bool // it has rested once, or had the time to
 }
 
 // check reports whether memory is to be returned, and whether the program has just
@@ -56,7 +68,9 @@ type usage struct {
 func (u *usage) check(m *runtime.MemStats) (free, rest bool) {
 	quiet := m.TotalAlloc-u.seen < trimQuiet
 	rest = quiet && m.TotalAlloc-u.freed > trimUsed
-	free = rest || m.HeapIdle-m.HeapReleased > trimSpare
+	u.checks++
+	u.started = u.started || rest || u.checks >= trimStart
+	free = rest || u.started && m.HeapIdle-m.HeapReleased > trimSpare
 	u.seen = m.TotalAlloc
 	if rest {
 		u.freed = m.TotalAlloc

@@ -31,3 +31,14 @@ func TestMemoryIsReturnedAtRest(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsReturnedAtTheStart: not before the program first rests, or had the time to.
+func TestNothingIsReturnedAtTheStart(t *testing.T) {
+	var u usage
+	for i := range 2 * trimStart {
+		free, _ := u.check(&runtime.MemStats{TotalAlloc: uint64(i+1) << 24, HeapIdle: 9 << 20})
+		if want := i+1 >= trimStart; free != want || u.started != want {
+			t.Errorf("check %d: returned %v and started %v, want %v", i, free, u.started, want)
+		}
+	}
+}
