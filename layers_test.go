@@ -181,7 +181,7 @@ var layers = []layer{
 	{"internal/serve/clusterhealth", words + ground + "internal/serve/doctor internal/serve/replica"},
 	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/setup internal/add/... internal/connect internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
 	{"internal/serve/skillshelf", "capability"},
-	{"internal/serve/clearmessage", "internal/untrusted"},
+	{"internal/serve/clearmessage", "internal/jsonvalid internal/untrusted"},
 	{"internal/serve/servercard", ""},
 	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth internal/serve/clearmessage internal/serve/skillshelf"},
 	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/govern/redaction internal/run/mcpgateway internal/run/queue internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver internal/serve/skillshelf"},

@@ -2,7 +2,11 @@
 // encoding/json, whose scanner calls a function for every byte.
 package jsonvalid
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf8"
+)
 
 // maxDepth is encoding/json's own bound.
 const maxDepth = 10_000
@@ -188,4 +192,14 @@ func digits(data []byte, at int) int {
 		return -1
 	}
 	return at
+}
+
+// Text returns the text of a JSON string as [encoding/json] decodes it. It reports
+// false for everything else, and for a string with escapes or invalid UTF-8: decode
+// that in full. raw must be valid JSON without space around it.
+func Text(raw []byte) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
+		return "", false
+	}
+	return string(raw[1 : len(raw)-1]), true
 }

@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/jsonappend"
+	"ken/internal/jsonvalid"
 	"ken/internal/untrusted"
 )
 
@@ -122,11 +123,11 @@ func (a *answer) pass(meta string) {
 		a.set(metaLeftOut, len(meta))
 		return
 	}
-	var m map[string]json.RawMessage
-	if json.Unmarshal([]byte(meta), &m) != nil {
-		return // what is not an object says nothing
+	raw := []byte(meta)
+	if !jsonvalid.Valid(raw) {
+		return
 	}
-	for key, value := range m {
+	for key, value := range untrusted.Members(raw) { // what is not an object has none
 		if !strings.HasPrefix(key, "ken/") {
 			a.set(key, value)
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/serve/clearmessage"
 )
 
 // A clientMeta is what a client says of itself with each request of the protocol
@@ -43,24 +45,11 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 			return false
 		}
 	}
-	var m struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  string          `json:"method"`
-		Params  struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-			Meta      json.RawMessage `json:"_meta"`
-		} `json:"params"`
-	}
-	if json.Unmarshal(body, &m) != nil || m.Version != "2.0" || m.Method != "tools/call" || !plainID(m.ID) {
+	c, plain := clearmessage.ReadToolCall(body)
+	if !plain || r.Header.Get("Mcp-Method") != "tools/call" || r.Header.Get("Mcp-Name") != c.Name || ep.inHeaders(c.Name) {
 		return false
 	}
-	name := m.Params.Name
-	if name == "" || r.Header.Get("Mcp-Method") != m.Method || r.Header.Get("Mcp-Name") != name || ep.inHeaders(name) {
-		return false
-	}
-	about := ep.metaOf(m.Params.Meta)
+	about := ep.metaOf(c.Meta)
 	if about == nil || r.Header.Get(headerVersion) != about.version {
 		return false
 	}
@@ -68,10 +57,10 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 	if sess.logs() {
 		return false
 	}
-	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: about.meta, Name: name, Arguments: m.Params.Arguments}}
+	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: about.meta, Name: c.Name, Arguments: c.Arguments}}
 	a, err := ep.call(r.Context(), sess, req)
 	if r.Context().Err() == nil { // a client that has gone needs no answer
-		writeMessage(w, ep.message(m.ID, true, a, err), err)
+		writeMessage(w, ep.message(c.ID, true, a, err), err)
 	}
 	return true
 }

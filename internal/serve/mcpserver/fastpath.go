@@ -165,26 +165,18 @@ func (l *fastPath) take(line []byte) bool {
 	case !bytes.Contains(line, callMark), bytes.Contains(line, answerMark), bytes.Contains(line, stateMark), bytes.Contains(line, levelMark):
 		return false
 	}
-	var m struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  string          `json:"method"`
-		Params  struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-			Meta      json.RawMessage `json:"_meta"`
-		} `json:"params"`
-	}
-	if json.Unmarshal(line, &m) != nil || m.Version != "2.0" || m.Method != "tools/call" || m.Params.Name == "" || !plainID(m.ID) {
+	c, plain := clearmessage.ReadToolCall(line)
+	if !plain {
 		return false
 	}
-	meta, read := l.metaOf(m.Params.Meta)
+	meta, read := l.metaOf(c.Meta)
 	modern, ok := l.understood(meta)
 	if _, twice := untrusted.TwiceNamed(line, 0); !read || !ok || twice {
 		return false
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
-	id := string(m.ID)
+	c.ID, c.Arguments = bytes.Clone(c.ID), bytes.Clone(c.Arguments) // the line is used again
+	id := string(c.ID)
 	l.mu.Lock()
 	_, taken := l.flights[id]
 	full := len(l.flights) >= maxFlights
@@ -195,19 +187,19 @@ func (l *fastPath) take(line []byte) bool {
 	switch {
 	case full:
 		cancel()
-		l.answer(m.ID, modern, said(modern, fmt.Sprintf("%d calls wait already; take their answers first, then call again", maxFlights), true), nil)
+		l.answer(c.ID, modern, said(modern, fmt.Sprintf("%d calls wait already; take their answers first, then call again", maxFlights), true), nil)
 		return true
 	case taken: // the same id twice is for the SDK to judge
 		cancel()
 		return false
 	}
-	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: meta, Name: m.Params.Name, Arguments: m.Params.Arguments}}
+	req := &mcp.CallToolRequest{Session: l.ss, Params: &mcp.CallToolParamsRaw{Meta: meta, Name: c.Name, Arguments: c.Arguments}}
 	l.begin(func() {
 		defer cancel()
 		a, err := l.ep.callTool(ctx, req)
 		gone := ctx.Err() != nil
 		if !gone { // a call that was cancelled has no answer
-			l.answer(m.ID, modern, a, err)
+			l.answer(c.ID, modern, a, err)
 		}
 		l.mu.Lock()
 		delete(l.flights, id)
@@ -257,11 +249,6 @@ func (l *fastPath) carry(call func()) {
 			return
 		}
 	}
-}
-
-// plainID reports whether an id is a text or a number.
-func plainID(id json.RawMessage) bool {
-	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
 // understood reports whether a request with this metadata needs nothing more

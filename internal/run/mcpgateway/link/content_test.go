@@ -135,6 +135,8 @@ func TestDecodeMessage(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"n"}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m","data":{}}}`,
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}`, `{"jsonrpc":"1.0","id":1}`, `{"jsonrpc":"2.0","id":{}}`,
 		`{"jsonrpc":"2.0","id":1,"method":7}`, `{`, `null`, `{"jsonrpc":"2.0"}`,
+		` { "result" : [ 1 , "a" ] , "id" : "x\u0041" , "jsonrpc" : "2.0" } `, `{"jsonrpc":"2.0","id":"y","result":null}`, `{"jsonrpc":"2.0","result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-1,"message":"m"}}`, `{"jsonrpc":"2.0","id":1,"result":{},"method":"m"}`,
 	} {
 		want, wantErr := jsonrpc.DecodeMessage([]byte(text))
 		got, err := decodeMessage([]byte(text))

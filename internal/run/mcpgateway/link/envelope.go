@@ -17,6 +17,9 @@ import (
 // decodeMessage is [jsonrpc.DecodeMessage] for what servers send: the same
 // messages, for a tenth of the memory. Floods are decoded with it, too.
 func decodeMessage(data []byte) (jsonrpc.Message, error) {
+	if res, ok := plainAnswer(data); ok {
+		return res, nil
+	}
 	var e struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -57,6 +60,32 @@ func decodeMessage(data []byte) (jsonrpc.Message, error) {
 	return res, nil
 }
 
+// plainAnswer reads a message with a result and nothing unusual, which most are. It
+// reports false for all others.
+func plainAnswer(data []byte) (*jsonrpc.Response, bool) {
+	if !jsonvalid.Valid(data) {
+		return nil, false
+	}
+	var version, rawID, result json.RawMessage
+	for name, value := range untrusted.Members(data) {
+		switch {
+		case name == "jsonrpc" && version == nil:
+			version = value
+		case name == "id" && rawID == nil:
+			rawID = value
+		case name == "result" && result == nil:
+			result = value
+		default:
+			return nil, false
+		}
+	}
+	id, err := exactID(rawID)
+	if string(version) != `"2.0"` || result == nil || err != nil || !id.IsValid() {
+		return nil, false
+	}
+	return &jsonrpc.Response{ID: id, Result: bytes.Clone(result)}, true
+}
+
 // encodeOwn is [jsonrpc.EncodeMessage] for the requests that Ken sends past the SDK,
 // which writes their parameters three times. It reports false for all other messages.
 func encodeOwn(msg jsonrpc.Message) ([]byte, bool) {
@@ -85,6 +114,9 @@ const mostID = 1<<53 - 1
 func exactID(raw json.RawMessage) (jsonrpc.ID, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return jsonrpc.ID{}, nil
+	}
+	if text, ok := jsonvalid.Text(raw); ok {
+		return jsonrpc.MakeID(text)
 	}
 	if raw[0] == '"' {
 		var text string
