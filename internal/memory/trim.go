@@ -17,6 +17,11 @@ const (
 
 	trimQuiet = 1 << 20 // bytes allocated between two checks while nothing is done
 	trimUsed  = 4 << 20 // bytes allocated since memory was last returned, after which it is worth doing again
+
+	// gcFloor is how much is allocated between two collections at least. A catalog of
+	// 2,000 tools is 20 MB, and a percentage of that made calls wait for collections.
+	// At rest memory is returned in any case.
+	gcFloor = 24 << 20
 )
 
 // Trim returns unused memory to the system until ctx is done. A program that waits
@@ -27,7 +32,8 @@ const (
 // Until the program first rests, collections are rare and nothing is returned: most of
 // what is read at the start stays, and the rest is soon needed again.
 func Trim(ctx context.Context) {
-	debug.SetGCPercent(gcPercentStart)
+	percent := gcPercentStart
+	debug.SetGCPercent(percent)
 	wait := time.NewTimer(trimFirst)
 	defer wait.Stop()
 	var u usage
@@ -39,10 +45,10 @@ func Trim(ctx context.Context) {
 		}
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		starting := !u.started
 		free, rest := u.check(&m)
-		if starting && u.started {
-			debug.SetGCPercent(gcPercent)
+		if next := percentFor(m.NextGC, percent); u.started && next != percent {
+			percent = next
+			debug.SetGCPercent(percent)
 		}
 		if free {
 			debug.FreeOSMemory()
@@ -52,6 +58,15 @@ func Trim(ctx context.Context) {
 		}
 		wait.Reset(trimEvery)
 	}
+}
+
+// percentFor returns the percentage at which gcFloor bytes or more are allocated
+// between two collections, if the next one begins at a size of the heap with the
+// present percentage. It is a multiple of gcPercent, so that it rarely changes.
+func percentFor(next uint64, present int) int {
+	live := next * 100 / uint64(100+present)
+	steps := gcFloor * 100 / gcPercent / max(live, 1)
+	return gcPercent * int(min(max(steps, 1), gcPercentFirst/gcPercent))
 }
 
 // A usage is what the program had allocated in all, at two earlier times.
