@@ -14,7 +14,7 @@ const (
 
 	// gcPercentStart is for a program that will run long, until it first rests. What
 	// it reads at its start stays, and each collection would look at all of it again.
-	gcPercentStart = 200
+	gcPercentStart = 100
 )
 
 // CollectLate delays the first garbage collection, so that short commands need
