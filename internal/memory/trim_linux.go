@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// dropCodePages drops the pages of this program's file from memory. Most were
-// needed only at the start; the system's cache supplies the others again when
-// they are used.
+// dropCodePages drops the pages of this program's file from memory, and those of files
+// that are mapped to be read. Most were needed only at the start; the system's cache
+// supplies the others again when they are used.
 func dropCodePages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -24,7 +24,8 @@ func dropCodePages() {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
-		if len(words) < 6 || words[5] != exe || words[1] != "r--p" && words[1] != "r-xp" {
+		code := len(words) >= 6 && words[5] == exe && (words[1] == "r--p" || words[1] == "r-xp")
+		if shared := len(words) >= 6 && words[1] == "r--s" && words[4] != "0"; !code && !shared {
 			continue // what is written to has no copy
 		}
 		from, to, _ := strings.Cut(words[0], "-")

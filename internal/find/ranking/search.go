@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -116,7 +117,9 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 	s.asked.read(v, q)
 	s.collect(v, q, keep)
 	s.rank(v)
-	return s.answer(v, limit)
+	answer := s.answer(v, limit)
+	runtime.KeepAlive(v) // and with it the files that its segments are parts of
+	return answer
 }
 
 // answer returns the best candidates.

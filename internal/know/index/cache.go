@@ -32,7 +32,7 @@ type Cache struct {
 }
 
 const (
-	cacheFormat   = "ken index 6\n"
+	cacheFormat   = "ken index 7\n"
 	cacheSuffix   = ".index"
 	leastCached   = 256 // capabilities; fewer are read sooner than looked up
 	mostCached    = 4   // files of one name
@@ -55,8 +55,8 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 	marks := marksOf(list)
 	key := keyOfMarks(marks, c.Model)
 	path := filepath.Join(c.Dir, fmt.Sprintf("%s-%s%s", c.Name, hex.EncodeToString(key[:cacheKey]), cacheSuffix))
-	if data, ok := readRegular(path); ok {
-		if s, ok := decode(data, key, list, c.Model); ok {
+	if f, ok := openKept(path); ok {
+		if s, ok := f.decode(key, list, c.Model); ok {
 			return s
 		}
 	}
@@ -69,20 +69,6 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 	}
 	c.keep(path, encodeMarked(s, key, marks))
 	return s
-}
-
-// largestCached is more than a segment of a million capabilities takes.
-const largestCached = 1 << 30
-
-// readRegular reads a file, and nothing that only looks like one: a pipe would
-// keep us waiting, a device would never end.
-func readRegular(path string) ([]byte, bool) {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > largestCached {
-		return nil, false
-	}
-	data, err := os.ReadFile(path)
-	return data, err == nil
 }
 
 // keep writes a file whole or not at all, and removes the oldest ones.
@@ -164,6 +150,7 @@ func encodeMarked(s *Segment, key [sha256.Size]byte, marks []mark) []byte {
 		number(len(words))
 		number(len(strings.Join(words, "")))
 		out = append(out, strings.Join(words, "")...)
+		out = padded(out, 4)
 		for _, word := range words {
 			number(len(word))
 			number(int(m[word]))
@@ -228,26 +215,31 @@ func (s *Segment) roomy() int {
 
 // decode reads the segment of exactly this list back, or reports that it cannot.
 func decode(data []byte, key [sha256.Size]byte, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
-	if !strings.HasPrefix(string(data[:min(len(data), len(cacheFormat)+sha256.Size)]), cacheFormat+string(key[:])) {
+	return keptFile{data: data}.decode(key, list, model)
+}
+
+func (f keptFile) decode(key [sha256.Size]byte, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
+	if !strings.HasPrefix(string(f.data[:min(len(f.data), len(cacheFormat)+sha256.Size)]), cacheFormat+string(key[:])) {
 		return nil, false
 	}
 	at := make([]int32, len(list))
 	for i := range at {
 		at[i] = int32(i)
 	}
-	return decodeInto(data, at, list, model)
+	return f.decodeInto(at, list, model)
 }
 
 // decodeInto reads a segment that was kept, and makes of it the one of a list: at
 // has the place in the list of each capability that is kept, or -1 for one that is
 // gone. What the list has besides is read like something new.
-func decodeInto(data []byte, at []int32, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
+func (f keptFile) decodeInto(at []int32, list []*capability.Capability, model *embed.Model) (*Segment, bool) {
+	defer f.rest()
 	head := len(cacheFormat) + sha256.Size
-	body, ok := withoutSum(data)
+	body, ok := withoutSum(f.data)
 	if !ok || len(body) < head {
 		return nil, false
 	}
-	r := reader{rest: body[head:]}
+	r := reader{file: body, rest: body[head:], mapped: f.mapped != nil}
 	if basis := basisOf(model); string(r.bytes(sha256.Size)) != string(basis[:]) {
 		return nil, false
 	}
@@ -255,7 +247,7 @@ func decodeInto(data []byte, at []int32, list []*capability.Capability, model *e
 	if r.bytes(kept * markSize); kept != len(at) || r.bad {
 		return nil, false
 	}
-	s := &Segment{Model: model}
+	s := &Segment{Model: model, kept: f.mapped}
 	w := &writer{next: s, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
@@ -319,9 +311,11 @@ func below(list []uint32, n int) bool {
 
 // A reader takes numbers off the front of a file.
 type reader struct {
-	rest []byte
-	all  []uint32 // what rest4 read
-	bad  bool
+	file   []byte // all of it but the sum
+	rest   []byte
+	mapped bool     // the file stays in memory for as long as the segment
+	all    []uint32 // what rest4 read
+	bad    bool
 }
 
 func (r *reader) number() uint32 {
@@ -345,6 +339,13 @@ func (r *reader) bytes(n int) []byte {
 	return out
 }
 
+// pad takes what padded put there.
+func (r *reader) pad(to int) { r.bytes(-(len(r.file) - len(r.rest)) & (to - 1)) }
+
+// padded adds zeros up to the next multiple of a power of two, so that numbers lie
+// where processors read them.
+func padded(out []byte, to int) []byte { return append(out, make([]byte, -len(out)&(to-1))...) }
+
 // length reads how many things of at least so many bytes follow.
 func (r *reader) length(size int) int {
 	n := int(r.number())
@@ -358,11 +359,15 @@ func (r *reader) length(size int) int {
 // rest4 reads the rest as numbers. The lists that are taken of them later are
 // parts of one.
 func (r *reader) rest4() {
+	r.bad = r.bad || len(r.rest)%4 != 0
+	if list, ok := inPlace[uint32](r.rest[:len(r.rest)&^3]); ok && r.mapped {
+		r.all, r.rest = list, nil
+		return
+	}
 	r.all = make([]uint32, len(r.rest)/4)
 	for i := range r.all {
 		r.all[i] = binary.LittleEndian.Uint32(r.rest[4*i:])
 	}
-	r.bad = r.bad || len(r.rest)%4 != 0
 	r.rest = nil
 }
 
@@ -398,6 +403,7 @@ func (r *reader) table(into *layer[string, uint32], terms int) {
 	}
 	text := string(r.rest[:size])
 	r.rest = r.rest[size:]
+	r.pad(4)
 	for range n {
 		length, id := int(r.number()), r.number()
 		if length > len(text) || int(id) >= terms {

@@ -414,7 +414,7 @@ func TestCacheFormat(t *testing.T) {
 		s.Docs[i].Norm = [fields]float32{}
 	}
 	sum := sha256.Sum256(encode(s, [sha256.Size]byte{}))
-	const format, want = "ken index 6\n", "2741b4653c3d1b5a"
+	const format, want = "ken index 7\n", "3a4fa2abbfc33a3e"
 	if got := hex.EncodeToString(sum[:8]); got != want || cacheFormat != format {
 		t.Errorf("format %q writes %s, want %q to write %s: give cacheFormat its next number and put both here", cacheFormat, got, format, want)
 	}

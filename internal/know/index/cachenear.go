@@ -148,8 +148,8 @@ func (c *Cache) near(list []*capability.Capability, marks []mark, except string)
 		if different = max(len(kept), len(list)) - shared; different*leastShared > len(list) {
 			continue
 		}
-		if data, ok := readRegular(path); ok {
-			if s, ok := decodeInto(data, at, list, c.Model); ok {
+		if f, ok := openKept(path); ok {
+			if s, ok := f.decodeInto(at, list, c.Model); ok {
 				return s, different
 			}
 		}

@@ -3,6 +3,7 @@ package index
 import (
 	"crypto/sha256"
 	"slices"
+	"unsafe"
 
 	"ken/capability"
 )
@@ -18,4 +19,10 @@ func DecodeBody(body []byte, list []*capability.Capability) (*Segment, bool) {
 	key := keyOf(list, nil)
 	file := slices.Concat([]byte(cacheFormat), key[:], body)
 	return decode(appendSum(file), key, list, nil)
+}
+
+// within reports whether a list is a part of a piece of memory.
+func within(list []uint32, first *byte, n int) bool {
+	at, from := uintptr(unsafe.Pointer(&list[0])), uintptr(unsafe.Pointer(first))
+	return from <= at && at < from+uintptr(n)
 }

@@ -49,7 +49,7 @@ func (v *Vectors) moved(to []int32) *Vectors {
 		}
 		own := from % VectorsPerPage
 		q := next.Pages[number]
-		copy(q.bytes[at*v.Dims:(at+1)*v.Dims], p.bytes[own*v.Dims:(own+1)*v.Dims])
+		copy(q.bytes[at*v.Dims:(at+1)*v.Dims], v.row(p, own))
 		q.Has |= 1 << at
 		next.n++
 		next.derive(q, at)

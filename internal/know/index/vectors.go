@@ -16,7 +16,8 @@ type Vectors struct {
 	Dims  int
 	Words int // of 64 bits
 	Pages []*vectorPage
-	n     int // capabilities that have one
+	n     int    // capabilities that have one
+	kept  []int8 // dims of each row of a kept file, which the segment holds
 }
 
 // VectorsPerPage is how many slots share a page of vectors.
@@ -24,9 +25,10 @@ const VectorsPerPage = 64
 
 type vectorPage struct {
 	Has   uint64
-	Blank uint64   // of those, the ones that say nothing: zeros, or no numbers
-	Bits  []uint64 // words of each slot
-	bytes []int8   // dims of each slot
+	Blank uint64                // of those, the ones that say nothing: zeros, or no numbers
+	Bits  []uint64              // words of each slot
+	bytes []int8                // dims of each slot; nil: all are kept
+	kept  [VectorsPerPage]int32 // of each slot: its row of what is kept and one; 0: it is in bytes
 	scale [VectorsPerPage]float32
 }
 
@@ -75,7 +77,15 @@ func (v *Vectors) changed(model string, dims int) *Vectors {
 	if v == nil || v.model != model || v.Dims != dims {
 		return &Vectors{model: model, Dims: dims, Words: (dims + 63) / 64}
 	}
-	return &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
+	return &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, kept: v.kept, Pages: slices.Clone(v.Pages)}
+}
+
+// row returns the bytes of a slot of a page.
+func (v *Vectors) row(p *vectorPage, at int) []int8 {
+	if k := int(p.kept[at]); k > 0 {
+		return v.kept[(k-1)*v.Dims : k*v.Dims]
+	}
+	return p.bytes[at*v.Dims : (at+1)*v.Dims]
 }
 
 func (v *Vectors) set(slot int, vec []float32, owned map[int]bool) {
@@ -87,7 +97,7 @@ func (v *Vectors) set(slot int, vec []float32, owned map[int]bool) {
 	if !owned[number] {
 		fresh := &vectorPage{Bits: make([]uint64, v.Words*VectorsPerPage), bytes: make([]int8, v.Dims*VectorsPerPage)}
 		if p != nil {
-			fresh.Has, fresh.Blank, fresh.scale = p.Has, p.Blank, p.scale
+			fresh.Has, fresh.Blank, fresh.scale, fresh.kept = p.Has, p.Blank, p.scale, p.kept
 			copy(fresh.Bits, p.Bits)
 			copy(fresh.bytes, p.bytes)
 		}
@@ -97,7 +107,8 @@ func (v *Vectors) set(slot int, vec []float32, owned map[int]bool) {
 		p.Has |= 1 << at
 		v.n++
 	}
-	Shrink(vec, p.bytes[at*v.Dims:(at+1)*v.Dims])
+	p.kept[at] = 0
+	Shrink(vec, v.row(p, at))
 	v.derive(p, at)
 }
 
@@ -106,7 +117,7 @@ func (v *Vectors) without(slots []int) *Vectors {
 	if v == nil || len(slots) == 0 {
 		return v
 	}
-	next := &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, Pages: slices.Clone(v.Pages)}
+	next := &Vectors{model: v.model, Dims: v.Dims, Words: v.Words, n: v.n, kept: v.kept, Pages: slices.Clone(v.Pages)}
 	for _, slot := range slots {
 		if p := next.at(slot); p != nil {
 			fresh := *p
@@ -184,7 +195,7 @@ func (v *Vectors) Cosine(slot int, query []int8, scale float32) (float32, bool) 
 	if p == nil || p.Blank&(1<<at) != 0 {
 		return 0, false
 	}
-	own := p.bytes[at*v.Dims : (at+1)*v.Dims]
+	own := v.row(p, at)
 	query = query[:len(own)]
 	var a, b, c, d int32 // four sums do not wait for each other
 	i := 0
