@@ -59,6 +59,25 @@ func Members(data []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// Items returns the items of the outermost array of data, or none if it is no array.
+// data must be valid JSON.
+func Items(data []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		i := pastSpace(data, 0)
+		if i == len(data) || data[i] != '[' {
+			return
+		}
+		for i = pastSpace(data, i+1); i < len(data) && data[i] != ']'; i = pastSpace(data, i+1) {
+			begin := i
+			i = valueEnd(data, begin)
+			if begin >= i || !yield(data[begin:i:i]) {
+				return
+			}
+			i = pastSpace(data, i) // at the comma, or at the end of the array
+		}
+	}
+}
+
 // pastSpace returns the place of the first byte from i on that is no white space.
 func pastSpace(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r') {

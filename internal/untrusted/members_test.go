@@ -3,6 +3,8 @@ package untrusted
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -61,6 +63,18 @@ func TestMembers(t *testing.T) {
 			if string(got[name]) != string(value) {
 				t.Errorf("Members(%s) has %q for %q, want %q", in, got[name], name, value)
 			}
+		}
+	}
+}
+
+func TestItems(t *testing.T) {
+	for _, in := range []string{
+		`[]`, ` [ ] `, `{}`, `"["`, `1`, `null`, `[1]`, ` [ 1 , "a,]" , { "b" : [ 2 , 3 ] } , [ ] , null ] `, `["\"",["]"]]`,
+	} {
+		var want []json.RawMessage
+		_ = json.Unmarshal([]byte(in), &want) // not every one is an array
+		if got := slices.Collect(Items([]byte(in))); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Errorf("Items(%s) = %q, want %q", in, got, want)
 		}
 	}
 }

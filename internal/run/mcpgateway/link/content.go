@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/jsonvalid"
+	"ken/internal/untrusted"
 )
 
 // MIME types of parts that hold JSON of the protocol.
@@ -114,6 +116,14 @@ type wireResource struct {
 
 // decodeCall decodes a result of tools/call.
 func decodeCall(raw json.RawMessage) (answer, error) {
+	if res, ok := plainResult(raw); ok {
+		return answer{result: res}, nil
+	}
+	return decodeAnyCall(raw)
+}
+
+// decodeAnyCall is decodeCall for all results.
+func decodeAnyCall(raw json.RawMessage) (answer, error) {
 	var w wireCall
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return answer{}, err
@@ -146,6 +156,65 @@ func decodeCall(raw json.RawMessage) (answer, error) {
 		res.Meta = map[string]string{"_meta": string(w.Meta)}
 	}
 	return answer{result: res}, nil
+}
+
+// plainResult reads a result that has texts and nothing else, as most have. It
+// reports false for all others.
+func plainResult(raw json.RawMessage) (res capability.Result, ok bool) {
+	if !jsonvalid.Valid(raw) {
+		return res, false
+	}
+	var content, meta, failed json.RawMessage
+	for name, value := range untrusted.Members(raw) {
+		switch {
+		case name == "content" && content == nil:
+			content = value
+		case name == "_meta" && meta == nil:
+			meta = value
+		case name == "isError" && failed == nil && (string(value) == "true" || string(value) == "false"):
+			failed = value
+		case name == "resultType" && string(value) == `"complete"`:
+		default:
+			return res, false
+		}
+	}
+	if len(content) == 0 || content[0] != '[' {
+		return res, false
+	}
+	for block := range untrusted.Items(content) {
+		text, ok := plainText(block)
+		if !ok {
+			return res, false
+		}
+		res.Parts = append(res.Parts, capability.Part{Text: text})
+	}
+	res.Failed = string(failed) == "true"
+	if present(meta) {
+		res.Meta = map[string]string{"_meta": string(meta)}
+	}
+	return res, true
+}
+
+// plainText reads a block of text without annotations.
+func plainText(block json.RawMessage) (text string, ok bool) {
+	var kind, raw json.RawMessage
+	for name, value := range untrusted.Members(block) {
+		switch {
+		case name == "type" && kind == nil:
+			kind = value
+		case name == "text" && raw == nil:
+			raw = value
+		default:
+			return "", false
+		}
+	}
+	if string(kind) != `"text"` || len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	if text, ok = jsonvalid.Text(raw); ok {
+		return text, true
+	}
+	return text, json.Unmarshal(raw, &text) == nil
 }
 
 func blocks(raw json.RawMessage) ([]json.RawMessage, error) {

@@ -108,6 +108,28 @@ func samePart(a, b []capability.Part) bool {
 	return err == nil && err2 == nil && sameJSON(x, y)
 }
 
+// FuzzPlainResult: what is read as a plain result is what encoding/json reads.
+func FuzzPlainResult(f *testing.F) {
+	for _, text := range []string{
+		`{"content":[{"type":"text","text":"a"}]}`, `{"content":[]}`, `{"content":[{"type":"text"}]}`, `{"content":null}`, `{}`, `null`,
+		` { "_meta" : { "a" : 1 } , "isError" : true , "content" : [ { "text" : "\u00e4\n" , "type" : "text" } , {"type":"text","text":"ä"} ] } `,
+		`{"content":[{"type":"text","text":"a","annotations":{}}]}`, `{"content":[{"type":"image","data":"AA=="}],"isError":null}`, `{"content":[{"type":"text","text":null}]}`,
+		`{"content":[{"type":"text","text":"a"}],"resultType":"complete","_meta":null}`, `{"content":[{"type":"text","text":"a"}],"structuredContent":{}}`,
+		`{"content":[{"type":"text","text":"` + "\xff" + `"}]}`, `{"content":[{"type":"text","text":"a"}],"Content":[]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, ok := plainResult(data)
+		if !ok {
+			return
+		}
+		if want, err := decodeAnyCall(data); err != nil || want.asks || !reflect.DeepEqual(got, want.result) {
+			t.Errorf("plainResult(%q) = %+v, want %+v, %v", data, got, want, err)
+		}
+	})
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"a"}]}`))
 	f.Add([]byte(`{"content":[{"type":"resource","resource":{"uri":"a","blob":"AA=="}}],"resultType":"input_required","inputRequests":{}}`))
