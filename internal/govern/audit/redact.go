@@ -284,7 +284,7 @@ func (r *Redactor) exact(s string, spans []span) []span {
 		return spans
 	}
 	held := r.held.Load()
-	if held == nil {
+	if held == nil || len(held.needles) == 0 {
 		return spans
 	}
 	held.each(s, func(n needle, l layer, from, to int) {

@@ -144,6 +144,7 @@ func (d *Desk) forget(ctx context.Context, server string, by capability.Principa
 	b.At(bookKey(server), item.Version)
 	b.Delete(bookKey(server))
 	b.Delete(markKey(server))
+	b.Delete(seenKey(server))
 	if _, err := d.store.Apply(ctx, &b); err != nil {
 		return err
 	}

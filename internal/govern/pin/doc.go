@@ -41,6 +41,7 @@
 //
 //	mcp/pin/S      the pins of a server and what waits, in one value
 //	mcp/mark/S     written with every change of it, so that a look costs little
+//	mcp/seen/S     digests of the listing that was checked last
 //	mcp/text/S/H   a tool as it was listed, to tell differences
 //	mcp/names      every exposed name and the server that has it
 //

@@ -140,6 +140,13 @@ type Pinner interface {
 	Check(ctx context.Context, server string, tools []pin.Tool) (map[string]pin.Verdict, error)
 }
 
+// A Recaller is a [Pinner] that knows whether a list that was checked before has to be
+// checked again. Without it every list is.
+type Recaller interface {
+	Standing(ctx context.Context, server string) (pin.Standing, error)
+	Saw(ctx context.Context, server string, seen pin.Seen) error
+}
+
 // Config is what a gateway may be told. Zero fields mean the default in
 // brackets.
 type Config struct {

@@ -28,6 +28,10 @@ type offer struct {
 	listed time.Time
 	sum    string
 
+	// standing is the token of the pins by which it was judged; empty where they
+	// changed meanwhile.
+	standing string
+
 	capabilities []*capability.Capability
 	problems     []capability.Problem
 	entries      map[capability.ID]*entry
@@ -77,6 +81,7 @@ type listedTool struct {
 // that its capabilities stay the same pointers. An error of the pins bars what
 // they would have judged, and is in the problems.
 func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
+	standing := s.standing(ctx).Token
 	o := &offer{head: l.head, listed: l.listed, sum: l.sum, entries: make(map[capability.ID]*entry, len(l.tools)+2)}
 	tools, pinned := s.collect(o, l)
 	verdicts := s.judge(ctx, o, pinned)
@@ -96,6 +101,9 @@ func (s *server) offer(ctx context.Context, l *lists, before *offer) *offer {
 	o.problems = append(o.problems, problems...)
 	s.enter(o, l, tools, made, before)
 	o.besides = s.besides(ctx, o, &l.head)
+	if s.standing(ctx).Token == standing {
+		o.standing = standing
+	}
 	return o
 }
 

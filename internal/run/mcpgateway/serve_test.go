@@ -50,6 +50,14 @@ func serveStdio(mode string) {
 	case "huge":
 		serveRaw(manyTools(12_000), `"result":{"resources":[]}`)
 		return
+	case "filed": // its tools, and then its answer to resources/list, stand in a file
+		text, err := os.ReadFile(os.Getenv("TOOLS"))
+		if err != nil {
+			panic(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		serveRaw(lines[:len(lines)-1], `"result":`+lines[len(lines)-1])
+		return
 	case "gated": // it has nothing, or does not answer, until a file is there
 		if os.Getenv("GATE_HOLDS") != "" {
 			for !exists(os.Getenv("GATE")) {

@@ -85,6 +85,7 @@ func (s *server) take(ctx context.Context, info link.Info, got link.Lists) error
 		s.keep(l)
 	}
 	s.present(ctx, l, before)
+	s.saw(ctx, got.Raw, l.sum)
 	return nil
 }
 

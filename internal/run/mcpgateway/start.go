@@ -2,6 +2,7 @@ package mcpgateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -304,11 +305,25 @@ func (b *backend) refresh() {
 	}
 }
 
-// read reads the lists and makes them the server's.
+// read reads the lists and makes them the server's. Where they are those that the
+// server had, that is all.
 func (b *backend) read(ctx context.Context, l *link.Link) error {
-	got, err := l.Lists(ctx)
+	var was *offer
+	got, err := l.ListsUnless(ctx, func(raw [sha256.Size]byte) bool {
+		was = b.s.known(ctx, raw)
+		return was != nil
+	})
 	if err != nil {
 		return err
+	}
+	if got.Same {
+		if b.s.stands(was, l.Info(), got) {
+			b.s.g.spawn(func() { b.recheck(l) })
+			return nil
+		}
+		if got, err = l.Lists(ctx); err != nil {
+			return err
+		}
 	}
 	return b.s.take(ctx, l.Info(), got)
 }

@@ -33,6 +33,24 @@ func (open LazyPinner) Check(ctx context.Context, server string, tools []pin.Too
 	return desk.Check(ctx, server, tools)
 }
 
+// Standing returns how a server stands; see [pin.Desk.Standing].
+func (open LazyPinner) Standing(ctx context.Context, server string) (pin.Standing, error) {
+	desk, err := open()
+	if err != nil {
+		return pin.Standing{}, err
+	}
+	return desk.Standing(ctx, server)
+}
+
+// Saw keeps the digests of a listing that was checked.
+func (open LazyPinner) Saw(ctx context.Context, server string, seen pin.Seen) error {
+	desk, err := open()
+	if err != nil {
+		return err
+	}
+	return desk.Saw(ctx, server, seen)
+}
+
 // Limits returns the limits of a server's process. They are wider than those of
 // a call, because a server lives long and answers many.
 func Limits(set config.Sandbox) sandbox.Limits {

@@ -5,13 +5,16 @@ package link
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/untrusted"
 )
 
 // direct sends a request past the SDK, which decodes each answer several times
@@ -263,60 +266,98 @@ func (p *pendingCall) came(raw json.RawMessage, err error) {
 type page struct {
 	Tools []json.RawMessage `json:"tools"`
 	Next  string            `json:"nextCursor"`
+
+	text []byte // the tools as they were written
+	sent bool   // false: the SDK has to be asked
+	err  error
 }
 
-// toolPage lists a page past the SDK. Schemas stay as they were written. Those
-// that make no sense are told to say.
-func (l *Link) toolPage(ctx context.Context, cursor string, say func(format string, args ...any)) (tools []*mcp.Tool, next string, can bool, err error) {
+// readPage reads the answer to tools/list. Members that differ from these only in
+// their case, or come twice, are for encoding/json to choose from.
+func readPage(raw json.RawMessage) (p page, err error) {
+	p.text = raw
+	var tools, next json.RawMessage
+	for name, value := range untrusted.Members(raw) {
+		switch {
+		case name == "tools" && tools == nil:
+			tools = value
+		case name == "nextCursor" && next == nil:
+			next = value
+		case strings.EqualFold(name, "tools") || strings.EqualFold(name, "nextCursor"):
+			return p, json.Unmarshal(raw, &p)
+		}
+	}
+	if len(tools) == 0 || tools[0] != '[' {
+		return p, json.Unmarshal(raw, &p)
+	}
+	if next != nil {
+		if err := json.Unmarshal(next, &p.Next); err != nil {
+			return p, err
+		}
+	}
+	p.text = tools
+	for one := range untrusted.Items(tools) {
+		p.Tools = append(p.Tools, one)
+	}
+	return p, nil
+}
+
+// toolPage lists a page past the SDK.
+func (t *tap) toolPage(ctx context.Context, cursor string) page {
 	rest := ""
 	if cursor != "" {
 		text, err := json.Marshal(cursor)
 		if err != nil {
-			return nil, "", true, err
+			return page{sent: true, err: err}
 		}
 		rest = `"cursor":` + string(text)
 	}
-	raw, can, err := l.tap.direct(ctx, "tools/list", requestMeta{}, rest)
+	raw, can, err := t.direct(ctx, "tools/list", requestMeta{}, rest)
 	if !can || err != nil {
-		return nil, "", can, err
+		return page{sent: can, err: err}
 	}
-	var p page
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, "", true, fmt.Errorf("the list of tools cannot be parsed: %w", err)
+	p, err := readPage(raw)
+	if p.sent = true; err != nil {
+		p.err = fmt.Errorf("the list of tools cannot be parsed: %w", err)
 	}
+	return p
+}
+
+// tools decodes the tools of a page. Schemas stay as they were written. Those that
+// make no sense are told to say.
+func (p page) tools(say func(format string, args ...any)) (out []*mcp.Tool) {
 	for i, one := range p.Tools {
 		t, err := readTool(one)
 		if err != nil {
 			say("tool %d of the list is left out: it cannot be read", i+1)
 			continue
 		}
-		tools = append(tools, t)
+		out = append(out, t)
 	}
-	return tools, p.Next, true, nil
+	return out
 }
 
-// readTool reads a tool.
+// readTool reads a tool. Its schemas stay as they were written.
 func readTool(raw json.RawMessage) (*mcp.Tool, error) {
 	if string(raw) == "null" {
 		return nil, fmt.Errorf("value is null")
 	}
-	t := &mcp.Tool{}
+	var input, output json.RawMessage
+	t := &mcp.Tool{InputSchema: &input, OutputSchema: &output} // where a value is decoded into, unless it is null
 	if err := json.Unmarshal(raw, t); err != nil {
 		return nil, err
 	}
-	var schemas struct {
-		Input  json.RawMessage `json:"inputSchema"`
-		Output json.RawMessage `json:"outputSchema"`
-	}
-	if err := json.Unmarshal(raw, &schemas); err != nil {
-		return nil, err
+	_, plainInput := t.InputSchema.(*json.RawMessage)
+	_, plainOutput := t.OutputSchema.(*json.RawMessage)
+	if !plainInput && t.InputSchema != nil || !plainOutput && t.OutputSchema != nil {
+		return nil, errors.New("a schema that is null comes again")
 	}
 	t.InputSchema, t.OutputSchema = nil, nil
-	if len(schemas.Input) > 0 && string(schemas.Input) != "null" {
-		t.InputSchema = schemas.Input
+	if plainInput && len(input) > 0 {
+		t.InputSchema = input
 	}
-	if len(schemas.Output) > 0 && string(schemas.Output) != "null" {
-		t.OutputSchema = schemas.Output
+	if plainOutput && len(output) > 0 {
+		t.OutputSchema = output
 	}
 	return t, nil
 }

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -37,5 +39,83 @@ func TestEncodeOwn(t *testing.T) {
 	}
 	if _, own := encodeOwn(&jsonrpc.Response{}); own {
 		t.Error("an answer is written past the SDK")
+	}
+}
+
+// TestPlainAnswer: an answer in the usual form is what the general way makes of it.
+// All else is left to that.
+func TestPlainAnswer(t *testing.T) {
+	for in, plain := range map[string]bool{
+		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,"}"]}}`:            true,
+		` { "result" : null , "id" : "ken-1" , "jsonrpc" : "2.0" } `: true,
+		`{"jsonrpc":"2.0","\u0069d":7,"result":"x"}`:                 true,
+		`{"jsonrpc":"2.0","id":1,"result":{},"result":{"b":1}}`:      false,
+		`{"jsonrpc":"2.0","id":1,"Result":{}}`:                       false,
+		`{"jsonrpc":"2.0","id":1,"result":{},"error":null}`:          false,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`:  false,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`:                   false,
+		`{"jsonrpc":"2.0","id":1e400,"result":{}}`:                   false,
+		`{"jsonrpc":"2.0","id":null,"result":{}}`:                    false,
+		`{"jsonrpc":"2.0","result":{}}`:                              false,
+		`{"jsonrpc":"1.0","id":1,"result":{}}`:                       false,
+		`{"jsonrpc":"2.0","id":1,"result":{}`:                        false,
+		`{"jsonrpc":"2.0","id":1,"result":{}} {}`:                    false,
+		`[{"jsonrpc":"2.0","id":1,"result":{}}]`:                     false,
+	} {
+		got, ok := plainAnswer([]byte(in))
+		if ok != plain {
+			t.Errorf("%s: plain is %v", in, ok)
+		}
+		if !ok {
+			continue
+		}
+		var want struct {
+			ID     json.RawMessage
+			Result json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(in), &want); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := exactID(want.ID); err != nil || got.ID != id || string(got.Result) != string(want.Result) || got.Error != nil {
+			t.Errorf("%s = %+v, want the id %v and the result %s", in, got, id, want.Result)
+		}
+	}
+}
+
+// TestReadPage: a page is what encoding/json makes of it.
+func TestReadPage(t *testing.T) {
+	for _, in := range []string{
+		`{"tools":[{"name":"a"},null,{"name":"]"}],"nextCursor":"x\u0041"}`, `{"tools":[]}`, `{}`, `{"tools":null,"nextCursor":null}`, `{"nextCursor":"a"}`,
+		`{"Tools":[{"name":"a"}]}`, `{"tools":[1],"tools":[2]}`, `{"tools":[1],"NEXTCURSOR":"b","nextCursor":"a"}`, `{"tools":{},"nextCursor":"a"}`, `{"tools":[],"nextCursor":7}`, `[]`, `null`,
+	} {
+		var want page
+		wrong := json.Unmarshal([]byte(in), &want)
+		got, err := readPage([]byte(in))
+		got.text = nil
+		if (err != nil) != (wrong != nil) || err == nil && (len(got.Tools) != len(want.Tools) || got.Next != want.Next || len(want.Tools) > 0 && !reflect.DeepEqual(got, want)) {
+			t.Errorf("%s = %q and %q, %v; want %q and %q, %v", in, got.Tools, got.Next, err, want.Tools, want.Next, wrong)
+		}
+	}
+}
+
+// TestReadTool: schemas stay as they were written, and null is none.
+func TestReadTool(t *testing.T) {
+	for in, want := range map[string][2]string{
+		`{"name":"a","inputSchema":{ "type" : "object" },"outputSchema":{"b":1}}`: {`{ "type" : "object" }`, `{"b":1}`},
+		`{"name":"a","inputSchema":null,"outputSchema":null}`:                     {},
+		`{"name":"a"}`: {},
+		`{"name":"a","inputSchema":"x","INPUTSCHEMA":7}`:   {"7", ""},
+		`{"name":"a","inputSchema":{},"inputSchema":null}`: {},
+	} {
+		got, err := readTool([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, schema := range []any{got.InputSchema, got.OutputSchema} {
+			text, _ := schema.(json.RawMessage)
+			if string(text) != want[i] || (schema == nil) != (want[i] == "") {
+				t.Errorf("%s: schema %d is %v, want %q", in, i+1, schema, want[i])
+			}
+		}
 	}
 }

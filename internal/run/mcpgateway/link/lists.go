@@ -2,6 +2,8 @@ package link
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +36,12 @@ type Lists struct {
 	Templates []*mcp.ResourceTemplate
 	Skills    []*mcpskill.Entry
 	Notes     []string
+
+	// Raw is the digest of the tools as the server wrote them; zero where that
+	// was not seen, or is not all of them. Same says that they were not decoded,
+	// because it is known.
+	Raw  [sha256.Size]byte
+	Same bool
 }
 
 // Lists reads everything that the server offers. Of two with one name the first
@@ -42,9 +50,16 @@ type Lists struct {
 // has none of it. Only tools that cannot be listed are an error: without the
 // rest the tools still work, and a note says why there is none.
 func (l *Link) Lists(ctx context.Context) (Lists, error) {
+	return l.ListsUnless(ctx, func([sha256.Size]byte) bool { return false })
+}
+
+// ListsUnless is Lists, but does not decode the tools where known says so of their
+// digest: most servers list the same at each start, and to decode 2,000 tools takes a
+// quarter of a second.
+func (l *Link) ListsUnless(ctx context.Context, known func(raw [sha256.Size]byte) bool) (Lists, error) {
 	var out Lists
 	if l.info.HasTools {
-		if err := l.listTools(ctx, &out); err != nil {
+		if err := l.listTools(ctx, &out, known); err != nil {
 			return Lists{}, err
 		}
 	}
@@ -76,11 +91,21 @@ func (l *Link) Lists(ctx context.Context) (Lists, error) {
 	return out, nil
 }
 
-func (l *Link) listTools(ctx context.Context, out *Lists) error {
+func (l *Link) listTools(ctx context.Context, out *Lists, known func(raw [sha256.Size]byte) bool) error {
+	pages, raw := gather(ctx, l)
+	if out.Raw = raw; raw != [sha256.Size]byte{} && known(raw) {
+		out.Same = true
+		return nil
+	}
 	c := collector[mcp.Tool]{what: "tool", limit: l.cfg.MaxTools, key: func(t *mcp.Tool) string { return t.Name }, bad: badTool}
 	err := c.collect(func(cursor string) ([]*mcp.Tool, string, error) {
-		if tools, next, can, err := l.toolPage(ctx, cursor, c.say); can {
-			return tools, next, err
+		p, gathered := pages[cursor]
+		if !gathered {
+			p = l.tap.toolPage(ctx, cursor)
+		}
+		delete(pages, cursor)
+		if p.sent {
+			return p.tools(c.say), p.Next, p.err
 		}
 		res, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
@@ -100,6 +125,40 @@ func (l *Link) listTools(ctx context.Context, out *Lists) error {
 	}
 	out.Tools, out.Notes = c.all, append(out.Notes, c.notes()...)
 	return nil
+}
+
+// mostGathered bounds the pages that are held before they are decoded, in bytes.
+const mostGathered = 32 << 20
+
+// gather reads the pages of the list of tools without decoding them, by their
+// cursors, and their digest. The digest is zero where these are not all pages, or
+// not all of them count.
+func gather(ctx context.Context, l *Link) (pages map[string]page, raw [sha256.Size]byte) {
+	pages = map[string]page{}
+	sum := sha256.New()
+	var room [binary.MaxVarintLen64]byte
+	cursor := ""
+	for size, tools := 0, 0; size <= mostGathered && tools < l.cfg.MaxTools && len(pages) < maxPages; {
+		if _, again := pages[cursor]; again {
+			return pages, raw
+		}
+		p := l.tap.toolPage(ctx, cursor)
+		if !p.sent {
+			return pages, raw
+		}
+		pages[cursor] = p
+		if p.err != nil {
+			return pages, raw
+		}
+		sum.Write(binary.AppendUvarint(room[:0], uint64(len(p.text))))
+		sum.Write(p.text)
+		if p.Next == "" {
+			sum.Sum(raw[:0])
+			return pages, raw
+		}
+		cursor, size, tools = p.Next, size+len(p.text), tools+len(p.Tools)
+	}
+	return pages, raw
 }
 
 func promptPage(ctx context.Context, session *mcp.ClientSession, cursor string) ([]*mcp.Prompt, string, error) {
@@ -279,8 +338,8 @@ func badTool(t *mcp.Tool) string {
 		return why
 	}
 	for _, schema := range []any{t.InputSchema, t.OutputSchema} {
-		if schema == nil {
-			continue
+		if raw, ok := schema.(json.RawMessage); schema == nil || ok && len(raw) <= maxSchema/len(`\u0026`) {
+			continue // however its characters are escaped
 		}
 		if data, err := json.Marshal(schema); err != nil || len(data) > maxSchema {
 			return fmt.Sprintf("the schema has %d bytes, the limit is %d", len(data), maxSchema)
