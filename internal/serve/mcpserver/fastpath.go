@@ -36,8 +36,8 @@ type fastPath struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
 
-	next  chan func() // to the goroutine that waits for another call
-	waits atomic.Bool // one does, or is about to
+	next  chan func()  // to a goroutine that waits for another call
+	waits atomic.Int32 // so many do, or are about to
 
 	writing sync.Mutex
 	w       io.Writer
@@ -50,6 +50,9 @@ type fastPath struct {
 // nothing further is read until the client takes that: one that only writes
 // waits for itself.
 const maxFlights = 2 * maxRunning
+
+// maxIdle is how many goroutines of calls that have ended wait for others.
+const maxIdle = 16
 
 func newLane(ctx context.Context, ep *endpoint, rw io.ReadWriter) (l *fastPath, forSDK *mcp.IOTransport) {
 	r, w := io.Pipe()
@@ -234,17 +237,17 @@ func (l *fastPath) begin(call func()) {
 	}
 }
 
-// carry runs a call, and then those that come while it waits. Of several that
-// would wait only one does.
+// carry runs a call, and then those that come while it waits. At most maxIdle do.
 func (l *fastPath) carry(call func()) {
 	for {
 		call()
-		if !l.waits.CompareAndSwap(false, true) {
+		if l.waits.Add(1) > maxIdle {
+			l.waits.Add(-1)
 			return
 		}
 		select {
 		case call = <-l.next:
-			l.waits.Store(false)
+			l.waits.Add(-1)
 		case <-l.ctx.Done():
 			return
 		}
