@@ -12,6 +12,7 @@ import (
 	"ken/internal/know/source/jsonscan"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/safefs"
+	"ken/internal/know/source/seal"
 )
 
 // Catalogs with one record per line. A record keeps its own id; its schema and
@@ -35,6 +36,7 @@ func readJSONL(u *format.Unit) {
 		u: u, rows: rows.NewReader(), tally: format.Tally{Unit: u}, origin: u.Origin(u.Path, 0),
 		clean: utf8.Valid(u.Data) && bytes.IndexByte(u.Data, 0) < 0,
 	}
+	u.Sealer = seal.NewSealer()
 	before := len(u.Problems)
 	expected := min(MaxRows, 1+bytes.Count(u.Data, []byte{'\n'}))
 	u.Capabilities, u.Details = slices.Grow(u.Capabilities, expected), slices.Grow(u.Details, expected)

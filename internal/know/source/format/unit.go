@@ -24,6 +24,10 @@ type Unit struct {
 	Trust   capability.Trust
 	Data    []byte // the file, where the unit is a file
 
+	// Sealer, when not nil, seals what is added. A format that reads many
+	// capabilities of one file sets it.
+	Sealer *seal.Sealer
+
 	// Parse reads a file of the unit, whose bytes are data, by another format. The
 	// result is a unit of its own; nothing of it is in this one.
 	Parse func(format, p string, data []byte) *Unit
@@ -60,7 +64,7 @@ func (u *Unit) Add(c *capability.Capability, d capability.Detail, p string, line
 		c.Origin.Pointer, c.Origin.Offset, c.Origin.Length = pointer, offset, length
 	}
 	c.Trust = u.Trust
-	seal.Seal(c, d)
+	u.Sealer.Seal(c, d)
 	for i, f := range c.Findings {
 		if u.BodyLine > 0 && f.Field == "body" && f.Line > 0 {
 			c.Findings[i].Line += u.BodyLine - 1

@@ -13,7 +13,7 @@ import (
 
 // scanCapability looks at every text of the capability: whatever is not shown to a model
 // today may be tomorrow, or reach one in a message about something else.
-func scanCapability(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
+func (s *Sealer) scan(c *capability.Capability, d capability.Detail, own []capability.Parameter) []capability.Finding {
 	var out []capability.Finding
 	note := func(field, text string) { out = append(out, Findings(field, ScanText(text))...) }
 	out = append(out, Findings("name", untrusted.NameFindings(c.Name))...)
@@ -24,7 +24,7 @@ func scanCapability(c *capability.Capability, d capability.Detail, own []capabil
 		note("parameters", parameterText(own))
 	}
 	if len(d.Schema) > 0 {
-		note("schema", SchemaText(d.Schema))
+		out = append(out, s.findings(d.Schema)...)
 	}
 	if len(d.Output) > 0 {
 		note("output schema", SchemaText(d.Output))

@@ -18,7 +18,10 @@ import (
 // over all that a model may see, and the findings of the text scan. Every
 // format ends here, so none can forget the scan. What is part of the program is
 // scanned once, by its tests, and not at every start.
-func Seal(c *capability.Capability, d capability.Detail) {
+func Seal(c *capability.Capability, d capability.Detail) { (*Sealer)(nil).Seal(c, d) }
+
+// Seal is [Seal] by a sealer.
+func (s *Sealer) Seal(c *capability.Capability, d capability.Detail) {
 	if c.ID == "" {
 		c.ID = capability.MakeID(c.Kind, c.Name)
 	}
@@ -28,7 +31,7 @@ func Seal(c *capability.Capability, d capability.Detail) {
 	}
 	own := c.Parameters // said beside the schema, so not part of its text
 	if own == nil {
-		c.Parameters = Parameters(d.Schema)
+		c.Parameters = s.parameters(d.Schema)
 	}
 	boundLists(c)
 	if c.Trust != capability.TrustBuiltin && c.Run != nil && c.Unavailable == "" {
@@ -36,7 +39,7 @@ func Seal(c *capability.Capability, d capability.Detail) {
 	}
 	c.Hash = hash(c, d)
 	if c.Trust != capability.TrustBuiltin {
-		c.Findings = append(c.Findings, scanCapability(c, d, own)...)
+		c.Findings = append(c.Findings, s.scan(c, d, own)...)
 	}
 }
 
