@@ -2,7 +2,6 @@ package ranking
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -117,9 +116,7 @@ func (v *View) Search(q Query, limit int, keep Keep) Answer {
 	s.asked.read(v, q)
 	s.collect(v, q, keep)
 	s.rank(v)
-	answer := s.answer(v, limit)
-	runtime.KeepAlive(v) // and with it the files that its segments are parts of
-	return answer
+	return s.answer(v, limit)
 }
 
 // answer returns the best candidates.

@@ -59,6 +59,7 @@ func (c *Cache) Build(list []*capability.Capability) *Segment {
 		if s, ok := f.decode(key, list, c.Model); ok {
 			return s
 		}
+		f.close()
 	}
 	s, different := c.near(list, marks, path)
 	if s != nil && different*mostDifferent <= len(list) {
@@ -239,7 +240,7 @@ func (f keptFile) decodeInto(at []int32, list []*capability.Capability, model *e
 	if !ok || len(body) < head {
 		return nil, false
 	}
-	r := reader{file: body, rest: body[head:], mapped: f.mapped != nil}
+	r := reader{file: body, rest: body[head:], mapped: f.mapped}
 	if basis := basisOf(model); string(r.bytes(sha256.Size)) != string(basis[:]) {
 		return nil, false
 	}
@@ -247,7 +248,7 @@ func (f keptFile) decodeInto(at []int32, list []*capability.Capability, model *e
 	if r.bytes(kept * markSize); kept != len(at) || r.bad {
 		return nil, false
 	}
-	s := &Segment{Model: model, kept: f.mapped}
+	s := &Segment{Model: model}
 	w := &writer{next: s, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
@@ -313,7 +314,7 @@ func below(list []uint32, n int) bool {
 type reader struct {
 	file   []byte // all of it but the sum
 	rest   []byte
-	mapped bool     // the file stays in memory for as long as the segment
+	mapped bool     // the file stays in memory
 	all    []uint32 // what rest4 read
 	bad    bool
 }

@@ -152,6 +152,7 @@ func (c *Cache) near(list []*capability.Capability, marks []mark, except string)
 			if s, ok := f.decodeInto(at, list, c.Model); ok {
 				return s, different
 			}
+			f.close()
 		}
 	}
 	return nil, 0

@@ -19,13 +19,8 @@ const (
 // whole under another name and then renamed.
 type keptFile struct {
 	data   []byte
-	mapped *mapping // nil: data was read
+	mapped bool // data is the file itself, for as long as the program runs
 }
-
-// A mapping is a part of memory that is a file. A [Segment] that uses it holds it; it
-// ends when none does, so whoever reads words or vectors of a segment keeps the segment
-// until it has read them ([runtime.KeepAlive]).
-type mapping struct{ data []byte }
 
 // openKept opens a regular file, and nothing that only looks like one: a pipe would
 // keep us waiting, a device would never end.
@@ -43,8 +38,8 @@ func openKept(path string) (keptFile, bool) {
 		return keptFile{}, false
 	}
 	if info.Size() >= leastMapped {
-		if m := mapFile(f, int(info.Size())); m != nil {
-			return keptFile{data: m.data, mapped: m}, true
+		if data := mapFile(f, int(info.Size())); data != nil {
+			return keptFile{data: data, mapped: true}, true
 		}
 	}
 	data := make([]byte, info.Size())
@@ -57,8 +52,16 @@ func openKept(path string) (keptFile, bool) {
 // rest tells the system that the pages of a mapped file are not needed for now. A search
 // reads few of them.
 func (f keptFile) rest() {
-	if f.mapped != nil {
-		f.mapped.rest()
+	if f.mapped {
+		restMapped(f.data)
+	}
+}
+
+// close lets go of a file of which nothing is used. One that a segment uses stays: a
+// program maps few, and a list that is read after its file has gone would end it.
+func (f keptFile) close() {
+	if f.mapped {
+		unmap(f.data)
 	}
 }
 

@@ -5,7 +5,6 @@ package index
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -32,19 +31,19 @@ func TestMappedSegment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := mapFile(f, int(info.Size()))
-	if m == nil {
+	data := mapFile(f, int(info.Size()))
+	if data == nil {
 		t.Fatal("the file cannot be mapped")
 	}
 	f.Close()
-	again, ok := keptFile{data: m.data, mapped: m}.decode(key, list, model)
+	again, ok := keptFile{data: data, mapped: true}.decode(key, list, model)
 	if !ok {
 		t.Fatal("what was written is not read back")
 	}
 	if again.VectorStore.kept == nil || again.VectorStore.Pages[0].bytes != nil {
 		t.Fatal("the vectors were copied")
 	}
-	if from, first := again.Docs[0].Terms, &m.data[0]; !within(from, first, len(m.data)) {
+	if from, first := again.Docs[0].Terms, &data[0]; !within(from, first, len(data)) {
 		t.Fatal("the words were copied")
 	}
 	other := filepath.Join(t.TempDir(), "other")
@@ -57,20 +56,15 @@ func TestMappedSegment(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	m = nil
-	runtime.GC()
 	alike(t, "read back", again, made)
 
 	fresh := []*capability.Capability{indextest.Tool("aa", "reads a barometer"), indextest.Tool("zz", "a second")}
 	changed, slots := again.Change(fresh, []int{3, 70})
 	want, wantSlots := made.Change(fresh, []int{3, 70})
-	again = nil
-	runtime.GC() // the changed one holds the file too
 	if !slices.Equal(slots, wantSlots) {
 		t.Errorf("slots %v, want %v", slots, wantSlots)
 	}
 	alike(t, "changed", changed, want)
-	runtime.KeepAlive(changed)
 }
 
 // alike compares all of two segments, wherever their vectors are.

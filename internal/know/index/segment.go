@@ -8,7 +8,6 @@
 package index
 
 import (
-	"runtime"
 	"slices"
 	"strings"
 
@@ -42,8 +41,6 @@ type Segment struct {
 	Model       *embed.Model // makes the vectors of what is added; nil: there are none
 	VectorStore *Vectors     // of Model
 	Second      *Vectors     // of an embedder, in the making: some slots may have none yet
-
-	kept *mapping // a file that lists of Docs and rows of VectorStore are parts of; nil: none
 }
 
 // A Doc is what a search knows of one capability.
@@ -108,7 +105,6 @@ func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment,
 		w.fill()
 		w.next.compact()
 	}
-	runtime.KeepAlive(s)
 	return w.done(), slots
 }
 
@@ -135,7 +131,7 @@ type writer struct {
 }
 
 func newWriter(s *Segment) *writer {
-	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model, Second: s.Second, kept: s.kept}
+	next := &Segment{Docs: slices.Clone(s.Docs), Live: slices.Clone(s.Live), free: slices.Clone(s.free), Terms: s.Terms, made: s.made, Spoken: s.Spoken, VectorStore: s.VectorStore, Model: s.Model, Second: s.Second}
 	w := &writer{next: next, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
 	w.postings.fresh = len(s.Docs) == 0 // capabilities without a word have names, which are shared
 	return w
