@@ -68,6 +68,7 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 			log.Warn("ken mcp is not served here: its socket cannot be made", "why", err)
 		}
 	}
+	go memory.Trim(ctx)
 	pool := app.NewPool(context.WithoutCancel(ctx), workspaceIdle)
 	cfg := app.Config{ConfigFile: c.configFile, Catalogs: c.catalogs, Dir: dir, Log: log, Observe: c.progress.Observe, Getenv: os.Getenv}
 	a, done, err := pool.Enter(ctx, cfg)
@@ -81,7 +82,6 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 	if addr == "" {
 		addr = a.Settings.Serve.Addr
 	}
-	go memory.Trim(ctx)
 	inner, stop := context.WithCancel(ctx)
 	hosted := make(chan error, 1)
 	if l == nil {
