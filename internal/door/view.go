@@ -125,8 +125,9 @@ func (d *Door) view(s *catalog.Snapshot, rules *policy.Rules, v Viewer) View {
 // seeing returns View.allows for one who looks at all entries in turn.
 func (d *Door) seeing(rules *policy.Rules, v Viewer) func(*Entry) bool {
 	visible := rules.Viewing(&v)
+	var c policy.Capability // one for all: there may be a hundred thousand
 	return func(e *Entry) bool {
-		c := d.known(e)
+		c = d.known(e)
 		return visible(&c)
 	}
 }

@@ -117,6 +117,9 @@ func FuzzSkeleton(f *testing.F) {
 		if !utf8.ValidString(skel) && utf8.ValidString(s) {
 			t.Errorf("Skeleton(%+q) = %+q, want UTF-8", s, skel)
 		}
+		if added := string(AppendSkeleton([]byte("rvr"), s)); added != "rvr"+skel {
+			t.Errorf("AppendSkeleton(%+q) adds %+q, want %+q", s, added, skel)
+		}
 		if again := Skeleton(skel); again != skel {
 			t.Errorf("Skeleton(%+q) = %+q, want it unchanged", skel, again)
 		}

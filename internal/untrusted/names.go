@@ -26,6 +26,37 @@ func Skeleton(name string) string {
 	return strings.ReplaceAll(s, "vv", "w")
 }
 
+// AppendSkeleton adds the skeleton of a name to dst, without memory of its own for a
+// name of ASCII.
+func AppendSkeleton(dst []byte, name string) []byte {
+	start, ascii := len(dst), lookAlikes()
+	for i := range len(name) {
+		b := name[i]
+		if b >= utf8.RuneSelf {
+			return append(dst[:start], Skeleton(name)...)
+		}
+		if l := ascii[b]; l != 0 {
+			dst = append(dst, l)
+		}
+	}
+	dst = dst[:start+len(joinTwo(dst[start:], 'r', 'n', 'm'))]
+	return dst[:start+len(joinTwo(dst[start:], 'v', 'v', 'w'))]
+}
+
+// joinTwo puts one letter in place of each pair of letters.
+func joinTwo(text []byte, first, second, one byte) []byte {
+	out := text[:0]
+	for i := 0; i < len(text); i++ {
+		if text[i] == first && i+1 < len(text) && text[i+1] == second {
+			out = append(out, one)
+			i++
+			continue
+		}
+		out = append(out, text[i])
+	}
+	return out
+}
+
 // Local returns the part of name after its path or namespace prefixes:
 // "read_file" for "server__read_file", "../read_file" and "fs:read_file". A name
 // that is all prefix is returned as it is.

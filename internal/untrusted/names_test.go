@@ -84,6 +84,9 @@ func TestSkeleton(t *testing.T) {
 			if got, want := Skeleton(n), Skeleton(names[0]); got != want {
 				t.Errorf("Skeleton(%+q) = %q, want %q as of %q", n, got, want, names[0])
 			}
+			if got, want := string(AppendSkeleton(nil, n)), Skeleton(n); got != want {
+				t.Errorf("AppendSkeleton(%+q) = %q, want %q", n, got, want)
+			}
 		}
 	}
 	different := []string{"read_file", "write_file", "read_files", "server__read_file", "прочитать", "読む", "tool_2", "tool_3"}

@@ -118,12 +118,13 @@ func reservedSkeletons() map[string]string {
 func (c *Catalog) reservedLike(cp *capability.Capability) (taken, name string) {
 	_, local, _ := strings.Cut(string(cp.ID), ":")
 	seen := ""
+	var room [2 * longestImitation]byte
 	for _, candidate := range append([]string{cp.Name, untrusted.Local(cp.Name), string(cp.ID), local}, cp.Aliases...) {
 		if candidate == seen || utf8.RuneCountInString(candidate) > longestImitation {
 			continue
 		}
 		seen = candidate
-		if r, ok := c.reserved[untrusted.Skeleton(candidate)]; ok {
+		if r, ok := c.reserved[string(untrusted.AppendSkeleton(room[:0], candidate))]; ok {
 			return candidate, r
 		}
 	}

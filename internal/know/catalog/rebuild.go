@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -120,7 +121,7 @@ func (b *builder) takeFrom(s capability.Source) {
 // settle sorts the entries by id and leaves one of each.
 func (b *builder) settle() {
 	entries := b.next.entries
-	slices.SortStableFunc(entries, func(x, y *Entry) int { return strings.Compare(string(x.ID), string(y.ID)) })
+	sortByID(entries)
 	kept := entries[:0]
 	for _, e := range entries {
 		if n := len(kept); n > 0 && kept[n-1].ID == e.ID {
@@ -131,6 +132,38 @@ func (b *builder) settle() {
 	}
 	clear(entries[len(kept):])
 	b.next.entries = kept
+}
+
+// sortByID sorts entries by their ids. Those of one id stay in their order.
+func sortByID(entries []*Entry) {
+	type placed struct {
+		id    capability.ID // beside the entry, which lies anywhere in memory
+		entry *Entry
+		at    int
+	}
+	list := make([]placed, len(entries))
+	for i, e := range entries {
+		list[i] = placed{e.ID, e, i}
+	}
+	compare := func(x, y placed) int {
+		if c := strings.Compare(string(x.id), string(y.id)); c != 0 {
+			return c
+		}
+		return x.at - y.at
+	}
+	half := len(list) / 2
+	low, high := list[:half], list[half:]
+	var other sync.WaitGroup
+	other.Go(func() { slices.SortFunc(low, compare) })
+	slices.SortFunc(high, compare)
+	other.Wait()
+	for i := range entries {
+		if len(high) == 0 || len(low) > 0 && compare(low[0], high[0]) < 0 {
+			entries[i], low = low[0].entry, low[1:]
+		} else {
+			entries[i], high = high[0].entry, high[1:]
+		}
+	}
 }
 
 // switchOff marks the packages that are disabled. It changes copies of their
