@@ -102,6 +102,10 @@ type Config struct {
 	// to be known about the settings is told by the doctor and by processes that stay.
 	OneCall bool
 
+	// Stays says that the process makes calls for others until it is told to end.
+	// What its first call needs is then found out while the catalog loads.
+	Stays bool
+
 	environment func() []string
 	principal   capability.Principal // who started the program; zero: the local user
 	closed      func() error         // called last by Close; nil: nothing is
@@ -211,6 +215,9 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	}
 	a.observe, a.path = cfg.Observe, executors.ProgramPath(a.Settings.Extensions.Path, cfg.Getenv("PATH"))
 	a.keepSecrets(cfg)
+	if cfg.Stays {
+		probeSandbox(a.Settings.Sandbox, &a.closers)
+	}
 	a.Vectors, err = vectors.New(vectors.Config{
 		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
 		Catalog: func() *catalog.Catalog { return a.Catalog }, OnClose: a.closers.Add,

@@ -30,6 +30,7 @@ func (p *Pool) Enter(ctx context.Context, cfg Config) (a *App, done func(), err 
 		if owner != nil {
 			cfg.gateway = owner.gateway
 		}
+		cfg.Stays = true
 		return Open(ctx, cfg)
 	})
 }

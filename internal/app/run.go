@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"ken/capability"
@@ -20,6 +21,7 @@ import (
 	"ken/internal/run/queue"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
+	"ken/internal/run/sandbox"
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/shim"
@@ -88,6 +90,17 @@ func (a *App) invoker(context.Context) (capability.Invoker, error) {
 		}, res.Meta[runner.MetaRepeated] != "")
 		return res, err
 	}), nil
+}
+
+// probeSandbox finds out beside everything else how programs can be confined here.
+// Canaries try that, which takes a tenth of a second, and the first call wants it.
+func probeSandbox(set config.Sandbox, closers *closers) {
+	if sandbox.Requirement(set.Require) == sandbox.Off {
+		return
+	}
+	var probing sync.WaitGroup
+	probing.Go(func() { sandbox.Probe(context.Background()) })
+	closers.Add(func() error { probing.Wait(); return nil })
 }
 
 func (a *App) newRunner() (*runner.Runner, error) {

@@ -31,6 +31,7 @@ type environment struct {
 	json       bool
 	serving    bool // servers may appear while it runs
 	oneCall    bool // it makes one call of a person
+	stays      bool // it makes calls for others until it is told to end
 }
 
 // open builds the program and loads the catalog. It waits for the MCP servers that
@@ -42,7 +43,7 @@ func (c *environment) open(ctx context.Context, targets ...string) (*app.App, er
 	}
 	return app.Open(ctx, app.Config{
 		ConfigFile: c.configFile, Catalogs: c.catalogs, Log: slog.New(handler), Observe: c.progress.Observe,
-		Servers: !c.serving, Briefly: true, Targets: targets, OneCall: c.oneCall,
+		Servers: !c.serving, Briefly: true, Targets: targets, OneCall: c.oneCall, Stays: c.stays,
 	})
 }
 

@@ -45,7 +45,7 @@ func newMCP(env *environment) *cobra.Command {
 				}
 				return nil
 			}
-			c.serving = true
+			c.serving, c.stays = true, true
 			return c.withApp(func(ctx context.Context, a *app.App, _ []string) error {
 				return c.mcpAlone(ctx, a, client, surface)
 			})(cmd, nil)
