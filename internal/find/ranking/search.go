@@ -180,14 +180,20 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 // best adds the highest scores of a part.
 func (s *searcher) best(v *View, number int32, keep Keep) {
 	p, least := &v.parts[number], float32(0)
+	var last place // the last of a full shortlist
 	for slot, score := range s.scores {
 		if score < least || score == 0 || !p.visible.Has(slot) || keep != nil && !keep(int(number), slot, score) {
 			continue
 		}
-		s.first = append(s.first, place{score, number, int32(slot)})
+		one := place{score, number, int32(slot)}
+		if score == least && v.compare(one, last) > 0 {
+			continue // many have the same score where many read alike
+		}
+		s.first = append(s.first, one)
 		if len(s.first) >= 4*shortlist {
 			s.prune(v)
-			least = s.first[shortlist-1].score
+			last = s.first[shortlist-1]
+			least = last.score
 		}
 	}
 }
