@@ -272,8 +272,8 @@ func (v View) Stats() Stats {
 		// What is hidden from models is counted, but cannot be used.
 		all.Available = v.Keep(operatorStatsKey{}, func() any {
 			n := 0
-			for e := range v.All() {
-				if e.Ready() {
+			for i, e := range v.snapshot.Entries() {
+				if e.Ready() && v.seen.Knows(i) {
 					n++
 				}
 			}

@@ -469,29 +469,43 @@ func weight(e *Entry) int {
 func unrunProblems(entries []*Entry) []capability.Problem {
 	type group struct{ source, path, why string }
 	var out []capability.Problem
-	at, ids := map[group]int{}, map[group][]string{}
+	type named struct {
+		group
+		at  int // in out
+		ids []string
+		n   int
+	}
+	var groups []*named
+	met := map[group]*named{}
+	var last *named // nearly always the one of the next too
 	for _, e := range entries {
 		i := slices.IndexFunc(e.Missing, func(r Reason) bool { return r.Kind == NoRunner })
 		if i < 0 || e.Trust == capability.TrustBuiltin {
 			continue
 		}
 		g := group{e.Origin.Source, e.Origin.Path, e.Missing[i].Text}
-		if _, met := at[g]; !met {
-			at[g] = len(out)
+		if last == nil || last.group != g {
+			last = met[g]
+		}
+		if last == nil {
+			last = &named{group: g, at: len(out)}
+			met[g], groups = last, append(groups, last)
 			out = append(out, capability.Problem{
 				Severity: capability.Warning, Code: "no-runner", Subject: e.ID, Origin: e.Origin, Fix: "it can be found and read, and calls of it are refused with this reason",
 			})
 		}
-		ids[g] = append(ids[g], string(e.ID))
+		if last.n++; last.n <= mostNamed {
+			last.ids = append(last.ids, string(e.ID))
+		}
 	}
-	for g, i := range at {
-		names := strings.Join(ids[g][:min(len(ids[g]), mostNamed)], ", ")
-		if more := len(ids[g]) - mostNamed; more > 0 {
+	for _, g := range groups {
+		names := strings.Join(g.ids, ", ")
+		if more := g.n - mostNamed; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		out[i].Message = names + ": " + g.why
-		if len(ids[g]) > 1 {
-			out[i].Subject = "" // the problem is about several capabilities
+		out[g.at].Message = names + ": " + g.why
+		if g.n > 1 {
+			out[g.at].Subject = "" // the problem is about several capabilities
 		}
 	}
 	return out

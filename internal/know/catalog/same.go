@@ -48,6 +48,10 @@ func (t loadedBatch) next(b capability.Batch) loadedBatch {
 	for last < most-first && t.given[len(t.given)-1-last] == next.given[len(next.given)-1-last] {
 		last++
 	}
+	if first+last == len(t.given) { // there is nothing to compare with, as at the start
+		next.batch.Capabilities = slices.Concat(t.batch.Capabilities[:first], next.given[first:len(next.given)-last], t.batch.Capabilities[first:])
+		return next
+	}
 	// Of several with one id the first is compared with the first, and so on.
 	type nth struct {
 		id capability.ID
