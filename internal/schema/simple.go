@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"math"
+	"regexp"
 )
 
 // Check says which part of a schema cannot be used and why, as [Read] does, or
@@ -43,10 +44,17 @@ func isSimpleWord(word string, value any) bool {
 		_, ok := value.(string)
 		return ok
 	case "type":
-		switch value {
-		case "null", "boolean", "string", "number", "integer", "array", "object":
-			return true
+		if list, ok := value.([]any); ok {
+			return len(list) > 0 && each(value, isType)
 		}
+		return isType(value)
+	case "pattern":
+		text, ok := value.(string)
+		if !ok {
+			return false
+		}
+		_, err := regexp.Compile(goPattern(text))
+		return err == nil
 	case "default", "const":
 		return value != nil
 	case "enum", "examples":
@@ -62,8 +70,10 @@ func isSimpleWord(word string, value any) bool {
 		return each(value, func(one any) bool { _, ok := one.(string); return ok })
 	case "anyOf", "oneOf", "allOf":
 		return each(value, isSimple)
-	case "items":
+	case "items", "propertyNames":
 		return isSimple(value)
+	case "example", "x-mcp-header": // these are no words of a schema
+		return true
 	case "additionalProperties":
 		_, ok := value.(bool)
 		return ok || isSimple(value)
@@ -73,6 +83,14 @@ func isSimpleWord(word string, value any) bool {
 			ok = ok && isSimple(one)
 		}
 		return ok
+	}
+	return false
+}
+
+func isType(value any) bool {
+	switch value {
+	case "null", "boolean", "string", "number", "integer", "array", "object":
+		return true
 	}
 	return false
 }

@@ -11,9 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -90,10 +92,35 @@ func Read(cache *parsecache.Cache, server Server, tools []Tool) ([]*capability.C
 // minCachedTools: fewer are read sooner than looked up.
 const minCachedTools = 64
 
-// read fills the unit with the capabilities.
+// read fills the unit with the capabilities. It works on all processors: to check
+// and scan 2,000 tools takes one of them half a second, and a call may wait for it.
 func (s Server) read(u *format.Unit, tools []Tool) {
-	reader := rows.NewReader()
-	reader.MCP = true
+	workers := min(runtime.GOMAXPROCS(0), 1+len(tools)/minCachedTools)
+	parts := make([]format.Unit, workers)
+	readers := make([]*rows.Reader, workers)
+	var all sync.WaitGroup
+	for i := range parts {
+		readers[i] = rows.NewReader()
+		readers[i].MCP = true
+		all.Go(func() { s.readSome(&parts[i], readers[i], tools[i*len(tools)/workers:(i+1)*len(tools)/workers]) })
+	}
+	all.Wait()
+	for i := range parts {
+		u.Capabilities = append(u.Capabilities, parts[i].Capabilities...)
+		for _, p := range parts[i].Problems {
+			s.problem(u, p.Severity, p.Code, p.Message, p.Fix)
+		}
+		readers[0].AddDropped(readers[i])
+	}
+	if m := readers[0].DroppedMessage(); m != "" {
+		s.problem(u, capability.Warning, "dropped-values", m, "")
+	}
+	u.Details = make([]capability.Detail, len(u.Capabilities))
+}
+
+// readSome fills the unit with the capabilities of some tools.
+func (s Server) readSome(u *format.Unit, reader *rows.Reader, tools []Tool) {
+	sealer := seal.NewSealer()
 	for _, t := range tools {
 		r, err := reader.Read(t.JSON)
 		if err != nil {
@@ -105,15 +132,11 @@ func (s Server) read(u *format.Unit, tools []Tool) {
 		for _, n := range r.Notes {
 			s.problem(u, capability.Warning, "bad-value", jsonscan.Shorten(r.Name)+": "+n.Message, n.Fix)
 		}
-		u.Capabilities = append(u.Capabilities, s.capability(r, t))
+		u.Capabilities = append(u.Capabilities, s.capability(r, t, sealer))
 	}
-	if m := reader.DroppedMessage(); m != "" {
-		s.problem(u, capability.Warning, "dropped-values", m, "")
-	}
-	u.Details = make([]capability.Detail, len(u.Capabilities))
 }
 
-func (s Server) capability(r *rows.Row, t Tool) *capability.Capability {
+func (s Server) capability(r *rows.Row, t Tool, sealer *seal.Sealer) *capability.Capability {
 	c := r.Capability
 	c.Name = norm.NFC.String(c.Name)
 	c.ID = ID(s.Name, c.Name)
@@ -136,7 +159,7 @@ func (s Server) capability(r *rows.Row, t Tool) *capability.Capability {
 	if !t.Own {
 		s.doubt(c, r.Schema)
 	}
-	seal.Seal(c, r.Detail)
+	sealer.Seal(c, r.Detail)
 	return c
 }
 

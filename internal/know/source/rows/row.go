@@ -380,6 +380,16 @@ func (r *Reader) keep(out *Row, key string, value []byte) {
 	out.SetMeta(key, s)
 }
 
+// AddDropped adds the values that another Reader did not keep to those of this one.
+func (r *Reader) AddDropped(other *Reader) {
+	if other == r {
+		return
+	}
+	for key, n := range other.dropped {
+		r.dropped[key] += n
+	}
+}
+
 // DroppedMessage says which values were not kept, or "".
 func (r *Reader) DroppedMessage() string {
 	if len(r.dropped) == 0 {
