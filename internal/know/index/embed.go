@@ -35,7 +35,16 @@ func (w *writer) codes(inName []uint32) []uint64 {
 	}
 	out := make([]uint64, 0, len(inName)*(m.Dimensions()/64))
 	for _, id := range inName {
-		out = m.AppendSigns(out, w.spelt[slices.Index(w.run, id)])
+		word := w.spelt[slices.Index(w.run, id)]
+		signs, ok := w.signs[word]
+		if !ok {
+			signs = m.AppendSigns(nil, word)
+			if w.signs == nil {
+				w.signs = map[string][]uint64{}
+			}
+			w.signs[strings.Clone(word)] = signs
+		}
+		out = append(out, signs...)
 	}
 	return out
 }

@@ -128,6 +128,7 @@ type writer struct {
 	// often have the same parameters: of 6,067 real tools, half of that text stood in
 	// one before.
 	params map[string][]uint32
+	signs  map[string][]uint64 // of words in names: few words make many names
 }
 
 func newWriter(s *Segment) *writer {
