@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"ken/internal/serve/auth"
@@ -40,11 +41,7 @@ func New(cfg Config) (auth.Handler, error) {
 		}
 		other = page
 	}
-	routes, err := described(cfg)
-	if err != nil {
-		return nil, err
-	}
-	mux := wire.NewMux(cfg.Log, other, routes...)
+	mux := wire.NewMux(cfg.Log, other, described(cfg)...)
 	mux.Answered = cfg.Answered
 	if cfg.MCP == nil {
 		return mux, nil
@@ -62,21 +59,25 @@ func New(cfg Config) (auth.Handler, error) {
 	}), nil
 }
 
-// described adds the route that describes all routes, itself among them.
-func described(cfg Config) ([]wire.Route, error) {
-	var document []byte
+// described adds the route that describes all routes, itself among them. The
+// description is made when it is first asked for: a start need not wait for it.
+func described(cfg Config) []wire.Route {
 	routes := append([]wire.Route{}, cfg.Routes...)
+	document := sync.OnceValues(func() ([]byte, error) {
+		list := make([]*wire.Route, len(routes))
+		for i := range routes {
+			list[i] = &routes[i]
+		}
+		return wire.Describe(list, cfg.Info)
+	})
 	routes = append(routes, wire.Route{
 		Method: http.MethodGet, Path: "/api/v1/openapi.json", Name: "describe", Group: "system", Summary: "This description (OpenAPI 3.1)", Answer: map[string]any{},
-		Serve: func(*wire.Request) (any, error) { return wire.Raw{Type: "application/json", Body: document}, nil },
+		Serve: func(*wire.Request) (any, error) {
+			body, err := document()
+			return wire.Raw{Type: "application/json", Body: body}, err
+		},
 	})
-	list := make([]*wire.Route, len(routes))
-	for i := range routes {
-		list[i] = &routes[i]
-	}
-	var err error
-	document, err = wire.Describe(list, cfg.Info)
-	return routes, err
+	return routes
 }
 
 // NewServer makes an http.Server with bounded patience for h. Streams and long
