@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,12 +32,16 @@ func BenchmarkFirstCall(b *testing.B) {
 			return &contender{name: "Ken, HTTP", http: true, addr: addr, call: echoByKen, site: command[0], command: func() *exec.Cmd { return p.ken("serve", "--addr", addr) }}
 		},
 	}
+	warm := sync.OnceValue(func() *place { // for both ways: reading all tools takes a minute
+		p := fresh(b)
+		p.prepare("mcp:many/echo")
+		p.readAll(b)
+		return p
+	})
 	for _, way := range []string{"stdio", "http"} {
 		begin := ways[way]
 		b.Run(way+"-warm", func(b *testing.B) {
-			p := fresh(b)
-			p.prepare("mcp:many/echo")
-			p.readAll(b)
+			p := warm()
 			begin(p).startAndStop(b)
 			leastStart(b, command, func() *contender { return begin(p) })
 		})
