@@ -220,7 +220,7 @@ func Open(ctx context.Context, cfg Config) (*App, error) {
 	}
 	a.Vectors, err = vectors.New(vectors.Config{
 		Given: cfg.Embedder, Start: a.Settings, Getenv: cfg.Getenv, Dir: filepath.Join(places.Cache, "vectors"),
-		Catalog: func() *catalog.Catalog { return a.Catalog }, OnClose: a.closers.Add,
+		Catalog: func() *catalog.Catalog { return a.Catalog }, OnClose: a.closers.Add, Stays: cfg.Stays,
 	})
 	a.tuner.Current = loader.Settings
 	a.enforcer = runner.Enforcer{

@@ -109,12 +109,27 @@ func giveBack() {
 	reader.GiveBackBuiltin()
 }
 
+// readAfter is how long a process that stays leaves capabilities unread that it has
+// not read before. Its first calls need the processors more; until then the small model
+// finds them.
+const readAfter = time.Second
+
 // lowReader is the second reader at a low priority.
-type lowReader struct{ secondReader }
+type lowReader struct {
+	secondReader
+	from time.Time // before which nothing is read
+}
 
 // Embed returns one vector per text. Their thread ends with them: it cannot have
 // its priority back.
 func (r lowReader) Embed(ctx context.Context, texts []string) (vectors [][]float32, err error) {
+	if left := time.Until(r.from); left > 0 {
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		lowPriority()
@@ -131,8 +146,8 @@ type capabilityReader struct {
 	kept func() *remote.Cache
 }
 
-func newCapabilityReader(dir string) capabilityReader {
-	return capabilityReader{kept: sync.OnceValue(func() *remote.Cache { return remote.NewCache(lowReader{}, dir) })}
+func newCapabilityReader(dir string, from time.Time) capabilityReader {
+	return capabilityReader{kept: sync.OnceValue(func() *remote.Cache { return remote.NewCache(lowReader{from: from}, dir) })}
 }
 
 // Embed returns one vector per text.

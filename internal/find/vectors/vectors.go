@@ -28,6 +28,9 @@ type Config struct {
 	Dir     string                  // where vectors are kept
 	Catalog func() *catalog.Catalog // whose capabilities get vectors; called after New
 
+	// Stays says that the process has time for what it has not read before.
+	Stays bool
+
 	// OnClose receives functions to call when Ken closes.
 	OnClose func(func() error)
 }
@@ -65,7 +68,11 @@ func New(cfg Config) (*Keeper, error) {
 				"set discovery.embeddingModelId to one of its models, or remove discovery.embeddingUrl")
 		}
 		if d.EmbeddingModelID == "" && d.Reader == config.ReaderAuto && reader.Supported() {
-			r := newCapabilityReader(cfg.Dir)
+			var from time.Time
+			if cfg.Stays {
+				from = time.Now().Add(readAfter)
+			}
+			r := newCapabilityReader(cfg.Dir, from)
 			messages := messageReader{rest: new(rest)}
 			cfg.OnClose(messages.rest.stop)
 			k.messages, k.capabilities, k.local = messages, r, true
