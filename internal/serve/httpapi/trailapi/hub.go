@@ -32,7 +32,8 @@ type hub struct {
 // A running is one time that the hub runs.
 type running struct {
 	stop context.CancelFunc
-	kick chan struct{} // the desk may have changed
+	kick chan struct{}  // the desk may have changed
+	work sync.WaitGroup // its goroutines
 }
 
 // A follower is one feed.
@@ -66,13 +67,19 @@ func (h *hub) join(who auth.Identity) (*follower, error) {
 	return f, nil
 }
 
+// leave ends a feed. The last one waits until nothing follows any more: what follows
+// may open the store, which must not happen after Ken has closed it.
 func (h *hub) leave(f *follower) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	delete(h.followers, f)
+	var last *running
 	if len(h.followers) == 0 && h.run != nil {
-		h.run.stop()
-		h.run = nil
+		last, h.run = h.run, nil
+		last.stop()
+	}
+	h.mu.Unlock()
+	if last != nil {
+		last.work.Wait()
 	}
 }
 
@@ -86,13 +93,13 @@ func (h *hub) start(first capability.Principal) error {
 	}
 	run := &running{stop: stop, kick: make(chan struct{}, 1)}
 	h.run = run
-	go h.tail(run, trail)
+	run.work.Go(func() { h.tail(run, trail) })
 	if h.cfg.Follow != nil {
-		go h.tail(run, h.cfg.Follow(ctx, audit.Filter{}))
+		run.work.Go(func() { h.tail(run, h.cfg.Follow(ctx, audit.Filter{})) })
 	}
-	go h.poll(ctx, run)
-	go h.watch(ctx, run, first)
-	go h.work(ctx, run)
+	run.work.Go(func() { h.poll(ctx, run) })
+	run.work.Go(func() { h.watch(ctx, run, first) })
+	run.work.Go(func() { h.work(ctx, run) })
 	return nil
 }
 
