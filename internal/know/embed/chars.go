@@ -1,6 +1,17 @@
 package embed
 
-import _ "embed"
+import (
+	"compress/flate"
+	_ "embed"
+	"io"
+	"strings"
+	"sync"
+)
+
+// packedChars is the table of all characters, compressed.
+//
+//go:embed chars.bin
+var packedChars string
 
 // charTable says what becomes of every character. It has, in this order, all
 // numbers little-endian: for each 64 characters the number of their block
@@ -15,10 +26,14 @@ import _ "embed"
 // 1,112,064 characters, and not what the Unicode tables of this Go release
 // say: those change from release to release, and vectors must not.
 // testdata/README.md says how it was asked. Hangul syllables are not in the
-// table, see [Model.Tokens].
-//
-//go:embed chars.bin
-var charTable string
+// table, see [Model.Tokens]. Texts in ASCII need no table.
+var charTable = sync.OnceValue(func() string {
+	table, err := io.ReadAll(flate.NewReader(strings.NewReader(packedChars)))
+	if err != nil {
+		panic(err) // the file is a part of the program
+	}
+	return string(table)
+})
 
 // What becomes of a character.
 const (
@@ -37,21 +52,23 @@ const (
 
 // entryOf returns the entry of a character.
 func entryOf(r rune) int {
-	block := int(charTable[2*(r/blockSize)]) | int(charTable[2*(r/blockSize)+1])<<8
+	table := charTable()
+	block := int(table[2*(r/blockSize)]) | int(table[2*(r/blockSize)+1])<<8
 	at := blocksAt + 2*(block*blockSize+int(r%blockSize))
-	return int(charTable[at]) | int(charTable[at+1])<<8
+	return int(table[at]) | int(table[at+1])<<8
 }
 
 // targetsAt returns where the targets begin.
 func targetsAt() int {
-	count := int(charTable[2*blocks]) | int(charTable[2*blocks+1])<<8
+	table := charTable()
+	count := int(table[2*blocks]) | int(table[2*blocks+1])<<8
 	return blocksAt + 2*blockSize*count
 }
 
 // target returns the i-th character that a mapped entry becomes, and how many
 // follow the first.
 func target(entry, i int) (r rune, more int) {
-	x := load32(charTable, targetsAt()+4*(entry-mapped+i))
+	x := load32(charTable(), targetsAt()+4*(entry-mapped+i))
 	return rune(x & (1<<24 - 1)), int(x>>24) - 1
 }
 

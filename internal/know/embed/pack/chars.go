@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"compress/flate"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -65,7 +67,18 @@ func packChars(answers, out string) error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read %s: %w", answers, err)
 	}
-	return os.WriteFile(out, append(table(entries), targets...), 0o644)
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(append(table(entries), targets...)); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(out, packed.Bytes(), 0o644)
 }
 
 // meaning returns the entry of a character, and what it is mapped to if it is.

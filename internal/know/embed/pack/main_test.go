@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/flate"
 	"encoding/binary"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -94,7 +96,11 @@ func TestPackChars(t *testing.T) {
 	if err := run("", "", "", "", out, answers); err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(out)
+	packed, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		t.Fatal(err)
 	}
