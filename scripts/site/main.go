@@ -3,8 +3,7 @@
 //	go run ./scripts/site DIR         a folder to publish
 //	go run ./scripts/site FILE.zip    an archive, as web/docs has it for ken serve
 //
-// With -brief it leaves out pictures, and what is for contributors: decisions and
-// coverage.
+// With -brief it leaves out pictures, the changelog, and what is for contributors.
 //
 // It reads README.md, CHANGELOG.md, SECURITY.md, CONTRIBUTING.md and docs/, and
 // writes one HTML page for each Markdown file, with a menu, a table of contents,
@@ -16,8 +15,10 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ import (
 
 func main() {
 	root := flag.String("root", ".", "folder of the repository")
-	brief := flag.Bool("brief", false, "leave out pictures, decisions and coverage")
+	brief := flag.Bool("brief", false, "leave out pictures, the changelog and what is for contributors")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./scripts/site [-root FOLDER] [-brief] DIR|FILE.zip")
 		flag.PrintDefaults()
@@ -67,6 +68,7 @@ func run(root, out string, brief bool) error {
 func archive(files map[string][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
 		if err != nil {

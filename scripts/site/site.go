@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 //go:embed page.html style.css search.js
@@ -40,6 +41,12 @@ var sections = []section{
 // too long with them.
 var hidden = []string{"docs/decisions/", "docs/tutorials/"}
 
+// elsewhere are pages that -brief leaves out: they are for people who work on Ken, or
+// about other versions than the one that has them. All are where the source is.
+var elsewhere = []string{
+	"CHANGELOG.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/coverage.md", "docs/measured.md", "docs/page-design.md", "docs/releasing.md",
+}
+
 // build returns the files of the site by their paths.
 func build(root fs.FS, brief bool) (map[string][]byte, error) {
 	sources, err := markdownFiles(root)
@@ -48,7 +55,7 @@ func build(root fs.FS, brief bool) (map[string][]byte, error) {
 	}
 	if brief {
 		sources = slices.DeleteFunc(sources, func(name string) bool {
-			return name == "docs/coverage.md" || strings.HasPrefix(name, "docs/decisions/")
+			return slices.Contains(elsewhere, name) || strings.HasPrefix(name, "docs/decisions/")
 		})
 	}
 	pages := make(map[string]*page, len(sources))
@@ -224,10 +231,32 @@ func searchIndex(pages map[string]*page) []entry {
 	for _, name := range sorted(pages) {
 		p := pages[name]
 		for _, part := range p.parts() {
-			entries = append(entries, entry{Page: shortTitle(p.title), Heading: part.heading.Text, Address: p.target + "#" + part.heading.ID, Text: part.text})
+			entries = append(entries, entry{Page: shortTitle(p.title), Heading: part.heading.Text, Address: p.target + "#" + part.heading.ID, Text: searchText(part.text)})
 		}
 	}
 	return entries
+}
+
+// shownText is how much of a text search.js shows, in characters.
+const shownText = 160
+
+// searchText returns a text as the search needs it: what is shown, and then every word
+// that is not in it yet, once.
+func searchText(text string) string {
+	words := strings.Fields(text)
+	kept := make([]string, 0, len(words))
+	seen := map[string]bool{}
+	length := 0
+	for _, word := range words {
+		folded := strings.ToLower(word)
+		if length > shownText+1 && seen[folded] {
+			continue
+		}
+		seen[folded] = true
+		kept = append(kept, word)
+		length += utf8.RuneCountInString(word) + 1
+	}
+	return strings.Join(kept, " ")
 }
 
 // relative returns the path from one file of the site to another.

@@ -115,3 +115,17 @@ func TestArchiveIsReproducible(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSearchText: the search finds and shows the same as in the whole text.
+func TestSearchText(t *testing.T) {
+	start := strings.Repeat("word ", 40)
+	for text, want := range map[string]string{
+		"a  short\ntext a":                   "a short text a",
+		start:                                strings.Repeat("word ", 32) + "word",
+		start + "Other word other WORD last": strings.Repeat("word ", 32) + "word Other last",
+	} {
+		if got := searchText(text); got != want {
+			t.Errorf("searchText(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
