@@ -145,7 +145,7 @@ func (r *knownRig) files(t *testing.T) []string {
 	t.Helper()
 	out, err := filepath.Glob(filepath.Join(r.dir, "*.json"))
 	if err != nil || len(out) == 0 {
-		t.Fatalf("there is no file of lists: %v", err)
+		t.Fatalf("the kept lists are missing: %v", err)
 	}
 	return out
 }

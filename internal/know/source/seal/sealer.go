@@ -22,7 +22,7 @@ func NewSealer() *Sealer {
 	return &Sealer{seed: maphash.MakeSeed(), schemas: map[uint64]*sealedSchema{}}
 }
 
-// sealedSchema is what is read of a schema. It is the same whoever has the schema.
+// sealedSchema is what was read from a schema. It depends on nothing but the schema.
 type sealedSchema struct {
 	schema     json.RawMessage
 	parameters []capability.Parameter // shared: nothing changes them after Seal

@@ -350,7 +350,7 @@ func readTool(raw json.RawMessage) (*mcp.Tool, error) {
 	_, plainInput := t.InputSchema.(*json.RawMessage)
 	_, plainOutput := t.OutputSchema.(*json.RawMessage)
 	if !plainInput && t.InputSchema != nil || !plainOutput && t.OutputSchema != nil {
-		return nil, errors.New("a schema that is null comes again")
+		return nil, errors.New("a schema is given twice, once as null")
 	}
 	t.InputSchema, t.OutputSchema = nil, nil
 	if plainInput && len(input) > 0 {
