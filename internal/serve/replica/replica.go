@@ -53,7 +53,10 @@ const (
 	// glance is how often a replica looks whether its tokens changed.
 	glance = 500 * time.Millisecond
 
+	// storeTime is how long the store may take to be told something, and joinTime for
+	// all that a start needs: a store that is slow for a while must not end a start.
 	storeTime = 10 * time.Second
+	joinTime  = time.Minute
 )
 
 func nameKey() string            { return store.Key("replica", "name") }
@@ -142,7 +145,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 		cfg: cfg, private: ed25519.NewKeyFromSeed(cfg.Seed), items: map[string]store.Item{}, keys: map[string]ed25519.PublicKey{}, published: map[string]storedToken{},
 		me: Member{ID: strings.ToLower(rand.Text()), Home: home, Host: host, PID: os.Getpid(), Version: cfg.Version, Streams: cfg.Streams, Started: time.Now().UTC()},
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	db, err := cfg.Store()
 	if err == nil {
@@ -159,6 +162,9 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	}
 	if err == nil {
 		err = g.beat(ctx, db)
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the store took longer than %v: see whether it is overloaded, then start again", err, joinTime)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("join replicas: %w", err)
@@ -191,13 +197,18 @@ func Home(dir string) (string, error) {
 
 // nameGroup chooses a name for all replicas together, unless there is one, and reads it.
 func (g *Group) nameGroup(ctx context.Context, db *store.Store) error {
+	item, found, err := db.Get(ctx, nameKey())
+	if err != nil || found {
+		g.name = string(item.Value)
+		return err
+	}
 	var b store.Batch
 	b.Absent(nameKey())
 	b.Put(nameKey(), []byte(strings.ToLower(rand.Text())))
 	if _, err := db.Apply(ctx, &b); err != nil && !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	item, _, err := db.Get(ctx, nameKey())
+	item, _, err = db.Get(ctx, nameKey())
 	g.name = string(item.Value)
 	return err
 }
@@ -216,14 +227,7 @@ func (g *Group) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		db, err := g.cfg.Store()
-		if err == nil {
-			err = g.publish(ctx, db)
-		}
-		if err == nil && time.Since(beaten) >= beat {
-			beaten = time.Now()
-			err = g.beat(ctx, db)
-		}
+		err := g.tell(ctx, &beaten)
 		if err != nil && ctx.Err() == nil {
 			g.cfg.Log.Warn("other replicas are not told of this one", "error", err)
 			select {
@@ -232,6 +236,21 @@ func (g *Group) Run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// tell writes what changed, and that this replica runs where it is time to.
+func (g *Group) tell(ctx context.Context, beaten *time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	db, err := g.cfg.Store()
+	if err == nil {
+		err = g.publish(ctx, db)
+	}
+	if err == nil && time.Since(*beaten) >= beat {
+		*beaten = time.Now()
+		err = g.beat(ctx, db)
+	}
+	return err
 }
 
 // leave says that this replica no longer runs.
@@ -341,8 +360,6 @@ func (g *Group) publish(ctx context.Context, db *store.Store) error {
 	if n == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
 	if _, err := db.Apply(ctx, &b); err != nil {
 		return err
 	}
@@ -374,8 +391,6 @@ func (g *Group) beat(ctx context.Context, db *store.Store) error {
 	}
 	var b store.Batch
 	b.PutFor(liveKey(me.ID), value, life)
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
 	_, err = db.Apply(ctx, &b)
 	return err
 }
