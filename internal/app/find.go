@@ -26,7 +26,7 @@ func (a *App) finding(cfg Config, c *catalog.Catalog) (*door.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Local: a.Vectors.Local(), Key: fenceKey(a.Places), Count: count})
+	finder := discover.NewFinder(discover.Parts{Source: c, Embedder: a.Vectors.Embedder(), Local: a.Vectors.Local(), Begins: a.Vectors.Searching, Key: fenceKey(a.Places), Count: count})
 	a.recorder = a.newRecorder()
 	a.recorder.Count = count
 	var off door.Switches

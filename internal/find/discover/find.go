@@ -26,6 +26,7 @@ func (f *Finder) Find(ctx context.Context, v *View, q Query, cfg Config) (Select
 	if err := ctx.Err(); err != nil {
 		return Selection{}, err
 	}
+	f.begins()
 	cfg = q.Override.Apply(cfg)
 	t := turn{finder: f, View: v, query: q, cfg: cfg, sel: Selection{Query: q.Text, Degraded: []string{}, Indexed: v.shown}}
 	if len(q.Text) > ranking.LongestText {

@@ -27,6 +27,7 @@ type Finder struct {
 	key     []byte // of the fences around foreign text
 	count   tokenizer.Counter
 	vectors *messageVectors
+	begins  func()
 	pages   pageCache
 	lines   lines
 
@@ -40,6 +41,7 @@ type Parts struct {
 	Source   Source
 	Embedder llm.Embedder      // nil: none but the model of the index
 	Local    bool              // Embedder is the second reader inside the program
+	Begins   func()            // is told that a search begins; nil: nobody is
 	Key      []byte            // of the fences around foreign text; the same key gives the same bytes
 	Count    tokenizer.Counter // nil: exact
 }
@@ -49,7 +51,10 @@ func NewFinder(p Parts) *Finder {
 	if p.Count == nil {
 		p.Count = tokenizer.Count
 	}
-	return &Finder{source: p.Source, key: p.Key, count: p.Count, vectors: newMessageVectors(p.Embedder, p.Local), views: map[string]*View{}}
+	if p.Begins == nil {
+		p.Begins = func() {}
+	}
+	return &Finder{source: p.Source, begins: p.Begins, key: p.Key, count: p.Count, vectors: newMessageVectors(p.Embedder, p.Local), views: map[string]*View{}}
 }
 
 // mostViews is how many classes of principals are remembered of a snapshot.

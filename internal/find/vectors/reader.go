@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -114,29 +115,57 @@ func giveBack() {
 // finds them.
 const readAfter = time.Second
 
+// giveWay is how long after a search no capability is begun, so that the processors
+// are free for what the search is for: a list that follows each letter, say. Each
+// capability waits only once, so reading goes on where searches never stop.
+const giveWay = 100 * time.Millisecond
+
 // lowReader is the second reader at a low priority.
 type lowReader struct {
 	secondReader
-	from time.Time // before which nothing is read
+	from  time.Time     // before which nothing is read
+	asked *atomic.Int64 // when the last search began, in nanoseconds since 1970
 }
 
 // Embed returns one vector per text. Their thread ends with them: it cannot have
 // its priority back.
 func (r lowReader) Embed(ctx context.Context, texts []string) (vectors [][]float32, err error) {
-	if left := time.Until(r.from); left > 0 {
-		select {
-		case <-time.After(left):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := wait(ctx, r.from); err != nil {
+		return nil, err
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		lowPriority()
-		vectors, err = r.secondReader.Embed(ctx, texts)
+		for i := range texts {
+			if err = wait(ctx, time.Unix(0, r.asked.Load()).Add(giveWay)); err != nil {
+				return
+			}
+			var one [][]float32
+			if one, err = r.secondReader.Embed(ctx, texts[i:i+1]); err != nil {
+				return
+			}
+			vectors = append(vectors, one...)
+		}
 	})
 	done.Wait()
-	return vectors, err
+	if err != nil {
+		return nil, err
+	}
+	return vectors, nil
+}
+
+// wait returns at a time, or with an error where ctx ends before.
+func wait(ctx context.Context, until time.Time) error {
+	left := time.Until(until)
+	if left <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // capabilityReader is the second reader for capabilities. The vectors of those
@@ -146,8 +175,8 @@ type capabilityReader struct {
 	kept func() *remote.Cache
 }
 
-func newCapabilityReader(dir string, from time.Time) capabilityReader {
-	return capabilityReader{kept: sync.OnceValue(func() *remote.Cache { return remote.NewCache(lowReader{from: from}, dir) })}
+func newCapabilityReader(dir string, from time.Time, asked *atomic.Int64) capabilityReader {
+	return capabilityReader{kept: sync.OnceValue(func() *remote.Cache { return remote.NewCache(lowReader{from: from, asked: asked}, dir) })}
 }
 
 // Embed returns one vector per text.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -44,6 +45,7 @@ type Keeper struct {
 	trouble      func() error // with keeping vectors; nil: none can occur
 	local        bool         // the embedder is the second reader inside the program
 
+	asked atomic.Int64 // when the last search began, in nanoseconds since 1970
 	once  sync.Once
 	tried <-chan struct{} // closed once the embedder was asked for all vectors; nil: there is none
 }
@@ -72,7 +74,7 @@ func New(cfg Config) (*Keeper, error) {
 			if cfg.Stays {
 				from = time.Now().Add(readAfter)
 			}
-			r := newCapabilityReader(cfg.Dir, from)
+			r := newCapabilityReader(cfg.Dir, from, &k.asked)
 			messages := messageReader{rest: new(rest)}
 			cfg.OnClose(messages.rest.stop)
 			k.messages, k.capabilities, k.local = messages, r, true
@@ -107,6 +109,10 @@ func (k *Keeper) Embedder() llm.Embedder { return k.messages }
 // Local reports whether that is the second reader inside the program. It cannot
 // fail, and its time is that of the processor.
 func (k *Keeper) Local() bool { return k.local }
+
+// Searching says that a search begins: capabilities that are not read yet wait for a
+// moment.
+func (k *Keeper) Searching() { k.asked.Store(time.Now().UnixNano()) }
 
 // Index returns the model that the index makes vectors with; nil: words alone
 // answer.

@@ -12,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/know/catalog"
+	"ken/internal/know/reader"
 	"ken/internal/know/source"
 )
 
@@ -76,6 +77,51 @@ func TestRest(t *testing.T) {
 		if err := r.stop(); err != nil || r.timer.Stop() {
 			t.Errorf("stop = %v, and the wait goes on", err)
 		}
+	})
+}
+
+// TestGiveWay: after a search no capability is begun for a while, and searches that
+// never stop do not keep capabilities from being read.
+func TestGiveWay(t *testing.T) {
+	if !reader.Supported() {
+		t.Skip("this processor cannot run the second reader")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var k Keeper
+		low := lowReader{asked: &k.asked}
+		took := func() time.Duration {
+			began := time.Now()
+			got, err := low.Embed(t.Context(), []string{"send an email", "list files", "read a page"})
+			if err != nil || len(got) != 3 || len(got[2]) != low.Dimensions() {
+				t.Fatalf("Embed = %d vectors, %v", len(got), err)
+			}
+			return time.Since(began)
+		}
+		if d := took(); d != 0 {
+			t.Errorf("capabilities wait %v although nobody searches", d)
+		}
+		k.Searching()
+		if d := took(); d != giveWay {
+			t.Errorf("after a search capabilities wait %v, want %v", d, giveWay)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil {
+				k.Searching()
+				time.Sleep(giveWay / 4)
+			}
+		}()
+		time.Sleep(time.Nanosecond)
+		if d := took(); d > 3*giveWay {
+			t.Errorf("three capabilities take %v while searches never stop, want at most %v", d, 3*giveWay)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := low.Embed(gone, []string{"send an email"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Embed for nobody: %v", err)
+		}
+		stop()
+		time.Sleep(giveWay)
 	})
 }
 
