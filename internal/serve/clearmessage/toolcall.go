@@ -2,6 +2,8 @@ package clearmessage
 
 import (
 	"encoding/json"
+	"strings"
+	"unicode/utf8"
 
 	"ken/internal/jsonvalid"
 	"ken/internal/untrusted"
@@ -10,7 +12,7 @@ import (
 // A ToolCall is a plain request of tools/call. Its parts are in the text that it was
 // read from.
 type ToolCall struct {
-	ID              json.RawMessage // a text or a number
+	ID              json.RawMessage // a text, or a whole number that every decoder represents exactly
 	Name            string
 	Arguments, Meta json.RawMessage // nil: not there
 }
@@ -63,7 +65,11 @@ func ReadToolCall(data []byte) (c ToolCall, ok bool) {
 	return c, ok && c.Name != ""
 }
 
-// plainID reports whether an id is a text or a number.
+// plainID reports whether an id is a text without escapes, or a number, that Unclear
+// lets through.
 func plainID(id json.RawMessage) bool {
-	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
+	if text, ok := jsonvalid.Text(id); ok {
+		return !strings.ContainsRune(text, utf8.RuneError)
+	}
+	return len(id) > 0 && (id[0] == '-' || id[0] >= '0' && id[0] <= '9') && exactID(id)
 }
