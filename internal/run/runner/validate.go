@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -60,6 +61,9 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 	}
 	if schema.Depth(raw) > l.ArgumentDepth {
 		return nil, fmt.Errorf("the arguments are nested deeper than limits.argumentDepth (%d)", l.ArgumentDepth)
+	}
+	if !utf8.Valid(raw) { // rules would read other characters than what the capability gets
+		return nil, errors.New("the arguments are not UTF-8")
 	}
 	var value map[string]any
 	err := json.Unmarshal(raw, &value)

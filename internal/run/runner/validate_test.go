@@ -59,6 +59,8 @@ func TestValidate(t *testing.T) {
 		{`{"text":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "nested deeper than limits.argumentDepth (64)"},
 		{`{"text":"` + strings.Repeat("x", 1<<20) + `"}`, "limits.argumentBytes"},
 		{`{"text":"ok","n":1e999}`, "not a JSON object"},
+		{"{\"text\":\"ok\",\"tree\":{\"\xff\":1}}", "not UTF-8"},
+		{"{\"text\":\"h\xffunter2\"}", "not UTF-8"},
 	}
 	for _, tt := range tests {
 		invoke := never(t)
