@@ -130,10 +130,13 @@ func (w *writer) extract(f *os.File) error {
 func (w *writer) tar(from io.Reader) error {
 	// What is skipped counts too: it must be read.
 	in := tar.NewReader(&limited{from: from, left: 4 * packagefiles.MostBytes})
-	for {
+	for first := true; ; first = false {
 		h, err := in.Next()
 		if err == io.EOF {
 			return nil
+		}
+		if first && (errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF)) {
+			return errors.New("archive cannot be read: this is not a tar, tar.gz or zip file; to use a program as an MCP server, set mcp.servers.NAME in ken.yaml")
 		}
 		if err != nil {
 			return fmt.Errorf("archive cannot be read: %w", err)

@@ -20,6 +20,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/know/source/remote"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/run/mcpgateway/link"
 	"ken/internal/run/mcpservers"
 	"ken/internal/run/mcpservers/profile"
 	"ken/internal/run/sandbox"
@@ -181,6 +182,9 @@ func (x adding) try(ctx context.Context, name, file string, d addmcp.Definition)
 		return nil, err
 	}
 	st := t.Status
+	if st.Remedy == link.CheckAddress {
+		st.Fix = "check that the server runs and that the address is right"
+	}
 	out := &addmcp.Trial{Tools: t.Tools, Err: st.Err, Fix: st.Fix, Login: def.URL != "" && strings.Contains(st.Fix, "ken login")}
 	if st.Err != "" && st.Stderr != "" {
 		out.Err += "; it said: " + st.Stderr

@@ -271,7 +271,11 @@ func (c *approveCommand) settle(ctx context.Context, a *app.App, id string, answ
 	c.out.Linef("%s %s: %s", t.ID, t.State, output.Line(string(t.Question.Call.Target)))
 	if t.State == approval.Granted {
 		c.printCovered(ctx, a, t)
-		c.out.Linef("Make the call again, and it runs.")
+		again := "Make the call again, and it runs."
+		if t.Answer != nil && (t.Answer.Scope == approval.Once || t.Answer.Scope == approval.Session) && t.Question.Call.Session != "" {
+			again = "Make the call again in the same session, and it runs."
+		}
+		c.out.Linef("%s", again)
 	}
 	return nil
 }

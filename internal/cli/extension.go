@@ -54,7 +54,7 @@ func (c *extensionCommand) list() *cobra.Command {
 			c.out.Table([]output.Column{{Styles: reviewStyles}, {Style: output.Bold}, {Style: output.Dim}, {Style: output.Cyan}, {Style: output.Dim, Grow: true}}, rows)
 			c.printFailed(servers)
 			if len(rows) == 0 {
-				fmt.Fprintf(c.err, "ken: there are no extensions; put packages into %s\n", output.Line(a.Places.Home+"/extensions"))
+				fmt.Fprintf(c.err, "ken: there are no extension packages and no MCP servers; ken add adds one, and ken connect takes over the servers of a client\n")
 			}
 			return nil
 		}),

@@ -151,7 +151,6 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, brows
 	srv := httpapi.NewServer(handler)
 	following, stopFollowing := context.WithCancel(ctx)
 	defer stopFollowing()
-	go c.follow(following, a)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	working, stopWorking := context.WithCancel(ctx)
@@ -160,7 +159,9 @@ func (c *serveCommand) serve(ctx context.Context, a *app.App, addr string, brows
 	defer func() { stopWorking(); <-worked }()
 
 	url := reached(l.Addr(), a.Settings.Serve.Hosts)
-	c.announce(url, a.OperatorView(), tokens)
+	known := a.OperatorView()
+	c.announce(url, known, tokens)
+	go c.follow(following, a, known.Stats().Version, known.Stats().Errors)
 	if browser {
 		defer c.openPage(a.Places.State, url, tokens)()
 	}
@@ -203,42 +204,57 @@ const (
 	lastAnswers     = 10 * time.Second
 )
 
-// follow says what changes while the server runs.
-func (c *serveCommand) follow(ctx context.Context, a *app.App) {
-	version := a.View().Stats().Version
+// follow prints what changes in the catalog after the announced version.
+func (c *serveCommand) follow(ctx context.Context, a *app.App, version uint64, faults int) {
 	for {
 		news, err := a.Door.Next(ctx, a.Principal, version)
 		if err != nil {
 			return // ctx ended
 		}
 		s := news.View.Stats()
-		version = s.Version
-		line := fmt.Sprintf("catalog %d: %s", version, summary(news))
-		if s.Errors > 0 {
-			line += "; " + output.Plural(s.Errors, "error") + ", see ken catalog lint"
+		parts := summary(news)
+		if s.Errors != faults {
+			parts = append(parts, output.Plural(s.Errors, "error")+", see ken catalog lint")
 		}
-		fmt.Fprintln(c.err, line)
+		version, faults = s.Version, s.Errors
+		if len(parts) > 0 {
+			fmt.Fprintln(c.err, "catalog: "+strings.Join(parts, "; "))
+		}
 	}
 }
 
-// summary tells changes in a line: the first few by name.
-func summary(news door.Changes) string {
+// summary returns what was added, updated and removed, each with its number and
+// the first few names. It is empty if no listed capability changed.
+func summary(news door.Changes) []string {
 	const most = 3
+	if !news.Complete {
+		return []string{"too many changes to list; see ken catalog list"}
+	}
 	var parts []string
-	for _, ch := range news.Changes[:min(most, len(news.Changes))] {
-		part := output.Line(string(ch.ID)) + " " + ch.What
-		if ch.Note != "" {
-			part += " (" + output.Line(ch.Note) + ")"
+	for _, what := range []string{"added", "updated", "removed"} {
+		var names []string
+		n := 0
+		for _, ch := range news.Changes {
+			if ch.What != what {
+				continue
+			}
+			if n++; n > most {
+				continue
+			}
+			name := output.Line(string(ch.ID))
+			if ch.Note != "" {
+				name += ": " + output.Line(ch.Note)
+			}
+			names = append(names, name)
 		}
-		parts = append(parts, part)
+		if n > most {
+			names = append(names, fmt.Sprintf("and %d more", n-most))
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, what, strings.Join(names, ", ")))
+		}
 	}
-	if more := len(news.Changes) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	if len(parts) == 0 {
-		return "nothing that is listed changed"
-	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // reached returns the address by which this machine reaches the server, of those

@@ -70,7 +70,7 @@ func (b *builder) remark(f File, p place, name string, s *Server, rest []string)
 		missed := serverenv.Missed(serverenv.Program{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env}, "",
 			func(name string) bool { return getenv(name) != "" }, func(string) bool { return false })
 		if len(missed) > 0 {
-			b.note("%s: %s; to pass it on, write %s into its entry in mcp.json", shown, serverenv.Sentence(missed), serverenv.Line(missed))
+			b.note("%s: %s; to pass %s on, write %s into its entry in mcp.json", shown, serverenv.Sentence(missed), serverenv.Them(missed), serverenv.Line(missed))
 		}
 	}
 	if p.project == "" && s.Cwd == "" && s.Command != "" && (relative(s.Command) || slices.ContainsFunc(s.Args, relative)) {

@@ -94,6 +94,14 @@ func Sentence(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are set, and the server does not get them"
 }
 
+// Them is the pronoun for names.
+func Them(names []string) string {
+	if len(names) == 1 {
+		return "it"
+	}
+	return "them"
+}
+
 // Line is what passes variables on, for the definition of a server.
 func Line(names []string) string {
 	var all []string

@@ -85,7 +85,7 @@ func NewAdd(cfg Config) *cobra.Command {
 			case addplan.IsDocument(given[0]):
 				return c.Usage(fmt.Errorf("%q looks like a document; write openapi: or graphql: before it to add an API", given[0]))
 			default:
-				return c.Usage(fmt.Errorf("%q is not something that Ken can add; use openapi:URL, openapi:FILE, graphql:URL, graphql:FILE, npm:PKG, the URL or registry name of an MCP server, an existing folder or archive, or git:URL", given[0]))
+				return c.Usage(fmt.Errorf("%q is not something that Ken can add; use npm:PKG, the URL or registry name of an MCP server, openapi:URL, openapi:FILE, graphql:URL, graphql:FILE, an existing folder or archive, or git:URL. "+localServer, given[0]))
 			}
 			if err := c.onlyServers(cmd, addplan.IsServer(given[0])); err != nil {
 				return err
@@ -106,6 +106,10 @@ func NewAdd(cfg Config) *cobra.Command {
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "add it without asking; required without a terminal")
 	return cmd
 }
+
+// localServer tells how to add an MCP server that is a program on this machine,
+// which ken add does not do.
+const localServer = "For an MCP server that you start with a command, run: ken config set mcp.servers.NAME '{command: PROGRAM, args: [ARGUMENTS]}'"
 
 // usage makes the errors of usage among those of plans errors of usage here.
 func (c Config) usage(err error) error {

@@ -125,7 +125,7 @@ func (c Config) query() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			records := []json.RawMessage{}
+			records, printed := []json.RawMessage{}, false
 			for e, err := range audit.Query(dir, chosen) {
 				switch {
 				case ctx.Err() != nil:
@@ -136,10 +136,14 @@ func (c Config) query() *cobra.Command {
 					records = append(records, recordJSON(e))
 				case all || f.event != "" || e.Record.Event != audit.Opened:
 					c.printRecord(e)
+					printed = true
 				}
 			}
 			if *c.JSON {
 				return c.PrintJSON(map[string]any{"records": records})
+			}
+			if !printed {
+				fmt.Fprintln(c.Err, "ken: no records found")
 			}
 			return nil
 		}),
@@ -171,16 +175,37 @@ func (c Config) printRecord(e audit.Entry) {
 		who += " by " + r.Agent
 	}
 	decided := r.Decision
+	if r.Event == audit.Approval {
+		decided = strings.TrimSpace(r.Metadata.Notes["answer"] + " " + r.Metadata.Notes["scope"])
+	}
 	if r.Rule != "" {
 		decided = strings.TrimSpace(decided + " " + r.Rule)
 	}
 	why := r.CommandLine
+	if r.Event == audit.Changed {
+		why = changed(r)
+	}
 	if r.Error != nil {
 		why = *r.Error
 	}
 	c.Out.Table([]output.Column{{Style: output.Dim}, {Styles: levelStyles}, {Style: output.Dim}, {Style: output.Bold}, {}, {Style: output.Cyan}, {Style: output.Dim}, {Grow: true}, {Style: output.Dim}}, [][]string{{
 		r.Timestamp.Local().Format("2006-01-02 15:04:05"), r.Level, who, string(r.Event), what, decided, took, why, string(e.ID),
 	}})
+}
+
+// changed returns what was done to an extension or a server, in a few words.
+func changed(r audit.Record) string {
+	text := r.Action
+	if n := r.Metadata.Notes["tool_count"]; n != "" {
+		text += ", tools: " + n
+	}
+	if from := r.Metadata.Notes["from"]; from != "" {
+		text += " from " + from
+	}
+	if r.Status == audit.Running {
+		text += " (begins)"
+	}
+	return text
 }
 
 var levelStyles = map[string]string{"DEBUG": output.Dim, "INFO": output.Green, "WARNING": output.Yellow, "ERROR": output.Red}

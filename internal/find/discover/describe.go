@@ -217,7 +217,7 @@ func (v *View) lookup(name string) (*catalog.Entry, error) {
 			len(best), shown, untrusted.Line(string(best[0].ID), 120), untrusted.Line(string(best[1].ID), 120))
 	}
 	if near := spelling.NearestID(name, names); near != "" {
-		return nil, fmt.Errorf("there is no capability %s; did you mean %s", shown, untrusted.Line(near, 120))
+		return nil, fmt.Errorf("there is no capability %s; did you mean %s?", shown, untrusted.Line(near, 120))
 	}
 	return nil, fmt.Errorf("there is no capability %s; %s finds what there is", shown, ToolDiscover)
 }

@@ -48,6 +48,6 @@ func (s *server) missedProblem() (capability.Problem, bool) {
 	}
 	return capability.Problem{
 		Severity: capability.Warning, Code: "mcp-env", Origin: s.origin(), Message: serverenv.Sentence(names),
-		Fix: "to pass it on, write " + serverenv.Line(names) + " into the definition of " + s.def.Name,
+		Fix: "to pass " + serverenv.Them(names) + " on, write " + serverenv.Line(names) + " into the definition of " + s.def.Name,
 	}, true
 }

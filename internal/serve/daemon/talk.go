@@ -39,7 +39,7 @@ func (s *server) talk(ctx context.Context, conn net.Conn, full bool) error {
 		return err
 	}
 	if hello.Do == shim.DoRetire {
-		s.cfg.Log.Info("the daemon makes room for another", "asked by", hello.PID, "build", hello.Build)
+		s.cfg.Log.Info("no more clients of ken mcp are accepted: a newer or older ken, or ken mcp --stop, asked for it", "process", hello.PID)
 		s.retire()
 		return send(conn, shim.Reply{OK: true})
 	}

@@ -148,9 +148,9 @@ func places(list []Place) Check {
 			there = append(there, p.Name)
 		}
 	}
-	c := Check{Name: "places", Grade: Good, Message: fmt.Sprintf("%d of %s there: %s", len(there), count(len(list), "place"), strings.Join(there, ", "))}
+	c := Check{Name: "places", Grade: Good, Message: fmt.Sprintf("%d of %s with capabilities exist: %s", len(there), count(len(list), "possible place"), strings.Join(there, ", "))}
 	if len(there) == 0 {
-		c.Grade, c.Message = Warn, fmt.Sprintf("of %s where capabilities are looked for, none is there", count(len(list), "place"))
+		c.Grade, c.Message = Warn, fmt.Sprintf("none of the %s where Ken looks for capabilities exists", count(len(list), "place"))
 		c.Fix = "run ken init, or name one with --catalog or catalog.sources"
 	}
 	return c

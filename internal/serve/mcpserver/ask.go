@@ -226,11 +226,11 @@ func (x *exchange) waits(q *Question, err error) error {
 	}
 	x.open = q
 	out := *e
-	out.Fix = x.alone
-	if out.Fix != "" {
-		out.Fix += " "
+	ask := "ask"
+	if x.alone != "" {
+		ask = x.alone + " Ask"
 	}
-	out.Fix += fmt.Sprintf("Ask the user to run: %s (%s). Do not run it yourself. Then make the same call again.", x.ep.s.cfg.ApproveHint(q.Ticket), reach)
+	out.Fix = fmt.Sprintf("%s the user to run: %s (%s). Do not run it yourself. Then make the same call again.", ask, x.ep.s.cfg.ApproveHint(q.Ticket), reach)
 	return &out
 }
 

@@ -170,7 +170,7 @@ func TestConsentElsewhere(t *testing.T) {
 		if !res.IsError || !ok {
 			t.Fatalf("CallTool = %q, want a result that says where to approve", text(res))
 		}
-		for _, want := range []string{"approval needed for tool:write: ", "Ask the user to run: ken approve grant ", " (this call; --for session for all of this session). Do not run it yourself. Then make the same call again."} {
+		for _, want := range []string{"approval needed for tool:write: ", "ask the user to run: ken approve grant ", " (this call; --for session for all of this session). Do not run it yourself. Then make the same call again."} {
 			if !strings.Contains(text(res), want) {
 				t.Errorf("CallTool = %q, want %q in it", text(res), want)
 			}

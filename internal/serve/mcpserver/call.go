@@ -230,6 +230,11 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 	// and did not find something, such as the handle of a result.
 	case e.Kind == capability.NotFound && e.Err == nil && x.call.Target != toolInvoke && e.Target == string(x.call.Target):
 		return nil, ep.unknownTool(p.Name, x.sess.shown())
+	case e.Kind == capability.NotFound && strings.HasPrefix(e.Fix, "see ken catalog"):
+		// The command is for a terminal, and a model has a tool for it.
+		about := *e
+		about.Fix = toolDiscover + " finds the ids"
+		return said(x.modern, about.Error()+x.waiting, true), nil
 	case e.Kind == capability.Invalid:
 		if text := ep.schemaError(ctx, x.view, e); text != "" {
 			return said(x.modern, text, true), nil

@@ -77,9 +77,9 @@ func (s *Suggester) Suggest(ctx context.Context, defs []mcpgateway.Server, state
 			n.Note = "confining it to what its definition names was tried and failed: " + cmp.Or(st.Err, fmt.Sprintf("it lists %d of %d tools", st.Tools, listed[d.Name]))
 		default:
 			n.Line = s.definitionLine(d)
-			n.Note = fmt.Sprintf("tried: it starts, and lists its %d tools; ", st.Tools) + n.Note
+			n.Note = fmt.Sprintf("Ken tried it, and the server started and listed its %d tools; ", st.Tools) + n.Note
 			if len(d.Hosts) == 0 && !offline[d.Name] {
-				n.Note += "; it has no network then: add to hosts what it must reach"
+				n.Note += "; it would have no network: add the hosts that it must reach to hosts"
 			}
 		}
 		out[d.Name] = n
@@ -197,9 +197,9 @@ func (s *Suggester) Tighten(d mcpgateway.Server) (out mcpgateway.Server, note st
 	}
 	d.Write = outermost(n.write, nil)
 	d.Read = outermost(n.read, append(sandbox.SystemPaths(), d.Write...))
-	note = "it can then write to " + strings.Join(append(slices.Clone(d.Write), "its own folder below "+s.cfg.Gateway.Work), ", ") + " alone"
+	note = "it could write only to " + strings.Join(append(slices.Clone(d.Write), "its own folder under "+s.cfg.Gateway.Work), ", ")
 	if len(d.Hosts) > 0 {
-		note += "; it reaches its hosts by HTTPS_PROXY, which it must follow"
+		note += "; it would reach its hosts through HTTPS_PROXY, so it must use that variable"
 	}
 	return d, note
 }
