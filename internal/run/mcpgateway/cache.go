@@ -147,7 +147,10 @@ func parseLists(data []byte) (*lists, error) {
 				return nil, damaged
 			}
 			l.sum = end.Sum
-			return l, l.checkSum(first.Head)
+			if err := l.checkSum(first.Head); err != nil {
+				return nil, err // nothing of it may become an offer
+			}
+			return l, nil
 		}
 		if len(line) > 0 {
 			l.tools = append(l.tools, span{at, at + len(bytes.TrimSuffix(line, []byte{','}))})

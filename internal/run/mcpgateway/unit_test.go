@@ -266,25 +266,42 @@ func FuzzLists(f *testing.F) {
 	})
 }
 
-// TestDamagedFile: the damage is reported, and the server is listed again.
+// TestDamagedFile: the damage is reported, and the server is listed again. A file that
+// was edited and has the sum of before is damaged, too.
 func TestDamagedFile(t *testing.T) {
-	cfg := Config{CacheDir: t.TempDir()}
-	def := stdio(t, "s", "plain")
-	first := listed(t, cfg, def)
-	file := first.shelf.file(first.all()[0].id)
-	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	second := gateway(t, cfg, def)
-	b := load(t, second)
-	if len(b.Capabilities) != 0 || len(b.Problems) != 2 || b.Problems[0].Code != "mcp-cache" {
-		t.Fatalf("Load = %+v", b)
-	}
-	if got := byID(next(t, watch(t, second.Sources()[0]))); got["mcp:s/echo"] == nil {
-		t.Errorf("after the file was damaged: %v", got)
-	}
-	if l, err := second.shelf.load(second.all()[0].id); err != nil || l == nil {
-		t.Errorf("the file is not written anew: %v", err)
+	for name, damage := range map[string]func(data []byte) []byte{
+		"another": func([]byte) []byte { return []byte("{}") },
+		"short":   func(data []byte) []byte { return data[:len(data)/2] },
+		"edited": func(data []byte) []byte {
+			return bytes.Replace(data, []byte(`"name":"echo"`), []byte(`"name":"echoed"`), 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{CacheDir: t.TempDir()}
+			def := stdio(t, "s", "plain")
+			first := listed(t, cfg, def)
+			file := first.shelf.file(first.all()[0].id)
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bad := damage(data); bytes.Equal(bad, data) {
+				t.Fatal("nothing is damaged")
+			} else if err := os.WriteFile(file, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			second := gateway(t, cfg, def)
+			b := load(t, second)
+			if len(b.Capabilities) != 0 || len(b.Problems) != 2 || b.Problems[0].Code != "mcp-cache" {
+				t.Fatalf("Load = %+v", b)
+			}
+			if got := byID(next(t, watch(t, second.Sources()[0]))); got["mcp:s/echo"] == nil {
+				t.Errorf("after the file was damaged: %v", got)
+			}
+			if l, err := second.shelf.load(second.all()[0].id); err != nil || l == nil {
+				t.Errorf("the file is not written again: %v", err)
+			}
+		})
 	}
 }
 
