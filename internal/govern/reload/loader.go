@@ -59,6 +59,7 @@ type Loader struct {
 	current atomic.Pointer[Snapshot]
 	epoch   time.Time
 	checked atomic.Int64 // since epoch, when the files were last unchanged
+	looks   atomic.Int64 // how often Latest was asked to look at the files
 
 	mu      sync.Mutex
 	model   string            // instead of the setting model
@@ -88,6 +89,9 @@ func newLoader(cfg Config, settings config.Config, stamps []wholefile.Stamp) (*L
 
 // Start returns the settings that the files had when the Loader was made.
 func (l *Loader) Start() config.Config { return l.start }
+
+// Looks returns how often the files were looked at. A call should do so once.
+func (l *Loader) Looks() int64 { return l.looks.Load() }
 
 // Rules returns the rules in force after a look at the files, or why there are
 // none.
@@ -184,6 +188,7 @@ func (l *Loader) Latest() *Snapshot {
 	if s := l.stale(); s != nil {
 		return s
 	}
+	l.looks.Add(1)
 	for range maxSettleTries {
 		began := time.Since(l.epoch)
 		if s := l.current.Load(); s.upToDate() {
