@@ -129,7 +129,7 @@ func TestClusterLimits(t *testing.T) {
 			defer cancel()
 			r[0].hold(t, ctx, &all, r[0].token, limit)
 			note := map[string]any{"path": "note.txt"}
-			want := fmt.Sprintf("one of the %d that limits.%s lets run at once", limit, key)
+			want := fmt.Sprintf("limits.%s is %d, and as many calls are running", key, limit)
 			if !until(func() bool { // once the setting is there
 				status, got := r[1].invoke(t, r[0].token, "all", "tool:read_file", note)
 				return status == http.StatusServiceUnavailable && got.Rule == "limits.wait" && strings.Contains(got.Detail, want)

@@ -400,7 +400,7 @@ var measures = []measure{
 	{"p50, ms", "%.1f", func(c *contender) float64 { return at(c.took, .5) }, false},
 	{"p99, ms", "%.1f", func(c *contender) float64 { return at(c.took, .99) }, false},
 	{"calls/s, 32 callers", "%.0f", func(c *contender) float64 { return float64(len(c.together)) / c.busy.Seconds() }, true},
-	{"p99 of these, ms", "%.0f", func(c *contender) float64 { return at(c.together, .99) }, false},
+	{"p99 with 32 callers, ms", "%.0f", func(c *contender) float64 { return at(c.together, .99) }, false},
 	{"start to first answer, ms", "%.0f", func(c *contender) float64 { return float64(c.firstCall.Milliseconds()) }, false},
 	{"memory 15 s later, MB", "%.0f", func(c *contender) float64 { return c.memory }, false},
 	{"tokens of the menu", "%.0f", func(c *contender) float64 { return float64(c.tokens) }, false},
@@ -416,15 +416,16 @@ func writeBenchmarks(t *testing.T, contenders []*contender) {
 	}
 	fmt.Fprintf(&b, `# Benchmarks
 
-`+"`make compare`"+` measures Ken beside other gateways and writes this page. All gateways have the same
-server behind them, with %d tools (%s), and make the same
-calls of its tool `+"`echo`"+`, in turns: %d rounds of %d calls one after the other and %d calls of %d
-callers at once, in one session. Ken decides on each call, and has it in its audit log on disk before it answers. The
-pass-through is the smallest program on the SDK that Ken uses: it decides and records nothing.
+`+"`make compare`"+` measures Ken beside other gateways and writes this page. Each gateway has the same
+server behind it, with %d tools (%s). The gateways take
+turns and call the server's tool `+"`echo`"+`: %d rounds, each with %d calls one after the other and then %d
+calls by %d callers at once, in one session. Ken applies its rules to each call, and writes the call to
+its audit log on disk before it answers. The pass-through is the smallest program on the SDK that Ken
+uses; it checks and records nothing.
 
 Measured on %d cores of %s, %s. CPU is the processor time of all processes
-between client and server. Compare rows of this page only: another machine, or the same one with other work to do, has
-other numbers.
+between client and server. Memory is that of the same processes, 15 seconds after the last call. Compare only rows of this
+page: another machine, or this one with other work to do, has other numbers.
 
 `, benchTools, texts, *rounds, roundCalls, callers*callsEach, callers, runtime.NumCPU(), processor(), runtime.Version())
 	b.WriteString("| gateway | version |")

@@ -319,7 +319,7 @@ func (g *limiter) await(ctx context.Context, name string, who whose, w *waiter) 
 	return why
 }
 
-var errQueueWait = errors.New("the call waited longer in the queue than limits.wait allows")
+var errQueueWait = errors.New("the call waited longer than limits.wait allows")
 
 // tooLong says what a call waited for until limits.wait was over.
 func (g *limiter) tooLong(w *waiter) error {
@@ -334,7 +334,7 @@ func (g *limiter) tooLong(w *waiter) error {
 	}
 	return &capability.Error{
 		Kind: capability.Unavailable, Op: "queue", Rule: "limits.wait",
-		Err: fmt.Errorf("%w; it waited for one of the %d that %s lets run at once", errQueueWait, most, what),
+		Err: fmt.Errorf("%w; %s is %d, and as many calls are running", errQueueWait, what, most),
 		Fix: "call again later, or raise " + what + " or limits.wait",
 	}
 }

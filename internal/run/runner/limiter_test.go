@@ -278,7 +278,7 @@ func TestPerPrincipalAndTenant(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errQueueWait)
 		e := wantKind(t, g.enter(ctx, "x", who), capability.Unavailable)
 		cancel()
-		if e.Rule != "limits.wait" || !strings.Contains(e.Error(), "one of the 1 that "+tt.knob+" lets run at once") || !strings.Contains(e.Fix, tt.knob) {
+		if e.Rule != "limits.wait" || !strings.Contains(e.Error(), tt.knob+" is 1, and as many calls are running") || !strings.Contains(e.Fix, tt.knob) {
 			t.Errorf("a call that waited too long: %v (%s), want %s", e, e.Fix, tt.knob)
 		}
 		g.leave("x", who)

@@ -16,7 +16,7 @@ type refusal struct {
 	wait      time.Duration
 }
 
-const where = "; send Authorization: Bearer TOKEN with the token in state/token of Ken's folder (~/.ken or KEN_HOME); serve.auth: off needs none, on this machine only"
+const where = "; send Authorization: Bearer TOKEN with a token of this server: for an agent one of ken token add NAME, for yourself the one in state/token of Ken's folder (~/.ken or KEN_HOME); serve.auth: off needs none, on this machine only"
 
 // answer makes the refusal for a reason, counts it as a failure, and logs it if
 // there are not too many.

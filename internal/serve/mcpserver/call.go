@@ -216,8 +216,7 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	var wire *jsonrpc.Error
-	if errors.As(err, &wire) {
+	if wire, ok := answered(err); ok {
 		return nil, wire
 	}
 	e, ok := errors.AsType[*capability.Error](err)
@@ -241,6 +240,17 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 		}
 	}
 	return said(x.modern, err.Error()+x.waiting, true), nil
+}
+
+// notSent is the code by which the SDK says that a message to a server did not
+// leave, as when the server cannot be reached.
+const notSent = -32005
+
+// answered returns the error of the protocol in err. An error with the code
+// notSent is not one: no server said it, and its text says nothing.
+func answered(err error) (*jsonrpc.Error, bool) {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	return wire, ok && wire.Code != notSent
 }
 
 // schemaError says what is wrong with arguments together with what they must

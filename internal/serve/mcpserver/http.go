@@ -46,7 +46,7 @@ func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) h
 		p, ok := who(r)
 		if !ok || p.ID == "" {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "missing token; send Authorization: Bearer TOKEN with the token in state/token of Ken's folder")
+			refuse(w, http.StatusUnauthorized, "missing token; send Authorization: Bearer TOKEN with a token of this server, as ken token add NAME prints one")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)

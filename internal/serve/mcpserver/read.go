@@ -308,7 +308,7 @@ func wireError(ctx context.Context, err error, more string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	if wire, ok := answered(err); ok {
 		return wire
 	}
 	code := int64(jsonrpc.CodeInternalError)

@@ -91,7 +91,7 @@ func NewMeters(r *Registry, read Readings) *Meters {
 		cost:     r.Counter("ken_model_cost_dollars_total", "What models cost, where the price is known."),
 		shown:    r.Counter("ken_capability_tokens_total", "Tokens for capabilities over all requests: what was shown, and what all schemas would have been.", "what"),
 		found:    r.Histogram("ken_find_seconds", "How long finding took.", fast),
-		calls:    r.Counter("ken_calls_total", "Calls of capabilities, by how they ended.", "status"),
+		calls:    r.Counter("ken_calls_total", "Calls of capabilities that ran (worked, failed) or that a rule denied (refused). Calls that could not begin, because the arguments are invalid, a limit or an approval is waited for, or a server is down, are in the audit log.", "status"),
 		called:   r.Histogram("ken_call_seconds", "How long calls ran.", slow),
 		refused:  r.Counter("ken_refusals_total", "Calls that a rule forbade, by its class.", "rule"),
 
