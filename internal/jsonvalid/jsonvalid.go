@@ -17,6 +17,13 @@ func Valid(data []byte) bool {
 	return at >= 0 && space(data, at) == len(data)
 }
 
+// Within reports whether data is one JSON value whose objects and arrays are nested at
+// most so deep. depth must not be above encoding/json's bound, 10,000.
+func Within(data []byte, depth int) bool {
+	at := value(data, space(data, 0), maxDepth-depth)
+	return at >= 0 && space(data, at) == len(data)
+}
+
 // The functions below take a place in the text and return the place after what
 // they read, or -1 where that is not there.
 

@@ -10,16 +10,24 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ken/internal/jsonvalid"
 	"ken/internal/untrusted"
 )
 
 // mostID is the largest integer that every JSON decoder represents exactly.
 const mostID = 1<<53 - 1
 
-// Unclear returns why a message or batch is ambiguous and must be rejected, or
-// "": a member that occurs twice, or an id that the SDK would not return
-// exactly. data must be valid JSON.
+// mostDepth is how deep the SDK reads objects and arrays. It ends a session with one
+// that is deeper.
+const mostDepth = 1000
+
+// Unclear returns why a message or batch must be rejected, or "": a member that
+// occurs twice, an id that the SDK would not return exactly, or values that are
+// nested deeper than it reads. data must be valid JSON.
 func Unclear(data []byte) string {
+	if !jsonvalid.Within(data, mostDepth) && jsonvalid.Valid(data) {
+		return "the message is nested more than " + strconv.Itoa(mostDepth) + " deep"
+	}
 	if name, twice := untrusted.TwiceNamed(data, 0); twice {
 		return "the member " + strconv.Quote(untrusted.Line(name, 40)) + " is there twice; send it once"
 	}

@@ -1,6 +1,9 @@
 package clearmessage
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestUnclear(t *testing.T) {
 	for in, clear := range map[string]bool{
@@ -26,6 +29,8 @@ func TestUnclear(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"result":{}}`:                                               true,
 		`{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"x"}}`:                          true,
 		`not JSON "`: true, // reported elsewhere
+		`{"jsonrpc":"2.0","method":"x","params":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}`:   true,
+		`{"jsonrpc":"2.0","method":"x","params":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`: false,
 	} {
 		if why := Unclear([]byte(in)); (why == "") != clear {
 			t.Errorf("Unclear(%s) = %q, want clear %v", in, why, clear)

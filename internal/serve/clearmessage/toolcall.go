@@ -22,7 +22,7 @@ type ToolCall struct {
 // another way: those are for the SDK to read. Members that occur twice in the request
 // or its parameters are unusual; deeper ones are not looked at.
 func ReadToolCall(data []byte) (c ToolCall, ok bool) {
-	if !jsonvalid.Valid(data) {
+	if !jsonvalid.Within(data, mostDepth) {
 		return c, false
 	}
 	var version, method, params json.RawMessage

@@ -51,6 +51,9 @@ type fastPath struct {
 // waits for itself.
 const maxFlights = 2 * maxRunning
 
+// batchless is the first version of the protocol without batches.
+const batchless = "2025-06-18"
+
 // maxIdle is how many goroutines of calls that have ended wait for others.
 const maxIdle = 16
 
@@ -131,16 +134,35 @@ func (l *fastPath) pass(line []byte, size, most int) error {
 		l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
 		return nil
 	}
-	var m struct {
-		Version any `json:"jsonrpc"`
+	messages := []json.RawMessage{line}
+	if bytes.TrimSpace(line)[0] == '[' {
+		if begun := l.ss.InitializeParams(); begun != nil && begun.ProtocolVersion >= batchless {
+			l.refuse(jsonrpc.CodeInvalidRequest, "protocol "+batchless+" and later have no batches; send one message in each line")
+			return nil
+		}
+		if messages = slices.Collect(untrusted.Items(line)); len(messages) == 0 {
+			l.refuse(jsonrpc.CodeInvalidRequest, "the batch has no message")
+			return nil
+		}
 	}
-	if first := bytes.TrimSpace(line)[0]; first != '[' && (json.Unmarshal(line, &m) != nil || m.Version != "2.0") {
-		l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
-		return nil
+	for _, one := range messages {
+		var m struct {
+			Version any `json:"jsonrpc"`
+		}
+		if json.Unmarshal(one, &m) != nil || m.Version != "2.0" {
+			l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
+			return nil
+		}
 	}
 	if why := clearmessage.Unclear(line); why != "" {
 		l.refuse(jsonrpc.CodeInvalidRequest, why)
 		return nil
+	}
+	for _, one := range messages {
+		if _, err := jsonrpc.DecodeMessage(one); err != nil {
+			l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0: "+untrusted.Line(err.Error(), 200))
+			return nil
+		}
 	}
 	_, err := l.rest.Write(line)
 	return err

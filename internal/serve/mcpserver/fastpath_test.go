@@ -75,6 +75,9 @@ func TestBadLines(t *testing.T) {
 	for line, code := range map[string]int{
 		`{`: -32700, "\x00\xff": -32700, `null`: -32600, `7`: -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("y", 300<<10) + `"}}`: -32600,
+		`[]`: -32600, `[7]`: -32600, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: -32600,
+		`{"jsonrpc":"2.0"}`: -32600, `{"jsonrpc":"2.0","result":{}}`: -32600, `{"jsonrpc":"2.0","id":1,"method":5}`: -32600, `{"jsonrpc":"2.0","id":1,"error":5}`: -32600,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}}`: -32600,
 	} {
 		w.say(line)
 		if h := w.hear(); h.Error == nil || h.Error.Code != code || string(h.ID) != "null" {
