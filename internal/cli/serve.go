@@ -233,22 +233,14 @@ func summary(news door.Changes) []string {
 	var parts []string
 	for _, what := range []string{"added", "updated", "removed"} {
 		var names []string
-		n := 0
 		for _, ch := range news.Changes {
-			if ch.What != what {
-				continue
+			if ch.What == what {
+				names = append(names, strings.TrimSuffix(output.Line(string(ch.ID))+": "+output.Line(ch.Note), ": "))
 			}
-			if n++; n > most {
-				continue
-			}
-			name := output.Line(string(ch.ID))
-			if ch.Note != "" {
-				name += ": " + output.Line(ch.Note)
-			}
-			names = append(names, name)
 		}
+		n := len(names)
 		if n > most {
-			names = append(names, fmt.Sprintf("and %d more", n-most))
+			names = append(names[:most], fmt.Sprintf("and %d more", n-most))
 		}
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, what, strings.Join(names, ", ")))

@@ -145,15 +145,6 @@ func (l *fastPath) pass(line []byte, size, most int) error {
 			return nil
 		}
 	}
-	for _, one := range messages {
-		var m struct {
-			Version any `json:"jsonrpc"`
-		}
-		if json.Unmarshal(one, &m) != nil || m.Version != "2.0" {
-			l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0")
-			return nil
-		}
-	}
 	if why := clearmessage.Unclear(line); why != "" {
 		l.refuse(jsonrpc.CodeInvalidRequest, why)
 		return nil
