@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/duration"
 	"ken/internal/store"
 	"ken/internal/wholefile"
 )
@@ -163,8 +164,8 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	if err == nil {
 		err = g.beat(ctx, db)
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("%w; the store took longer than %v: see whether it is overloaded, then start again", err, joinTime)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; the store took longer than %s: see whether it is overloaded, then start again", err, duration.Text(joinTime))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("join replicas: %w", err)
