@@ -246,11 +246,11 @@ func (ep *endpoint) refused(ctx context.Context, x *exchange, p *mcp.CallToolPar
 // leave, as when the server cannot be reached.
 const notSent = -32005
 
-// answered returns the error of the protocol in err. An error with the code
-// notSent is not one: no server said it, and its text says nothing.
+// answered returns the error of the protocol in err. The SDK's own error for a message
+// that did not leave is not one: no server said it, and its text says nothing.
 func answered(err error) (*jsonrpc.Error, bool) {
 	wire, ok := errors.AsType[*jsonrpc.Error](err)
-	return wire, ok && wire.Code != notSent
+	return wire, ok && !(wire.Code == notSent && wire.Message == "rejected by transport")
 }
 
 // schemaError says what is wrong with arguments together with what they must

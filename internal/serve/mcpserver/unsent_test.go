@@ -29,9 +29,11 @@ func TestUnsent(t *testing.T) {
 		t.Errorf("another request to a server that is down: %v", got)
 	}
 
-	said := &jsonrpc.Error{Code: -32050, Message: "full"}
-	refused := &capability.Error{Kind: capability.Upstream, Op: "call", Target: "x", Err: said}
-	if _, err := ep.refused(t.Context(), new(exchange), &mcp.CallToolParamsRaw{Name: "x"}, refused); !errors.Is(err, said) {
-		t.Errorf("the answer of a server: %v, want %v", err, said)
+	for _, code := range []int64{-32050, -32005} {
+		said := &jsonrpc.Error{Code: code, Message: "full"}
+		refused := &capability.Error{Kind: capability.Upstream, Op: "call", Target: "x", Err: said}
+		if _, err := ep.refused(t.Context(), new(exchange), &mcp.CallToolParamsRaw{Name: "x"}, refused); !errors.Is(err, said) {
+			t.Errorf("the answer of a server: %v, want %v", err, said)
+		}
 	}
 }
