@@ -41,7 +41,7 @@ type Parts struct {
 	Source   Source
 	Embedder llm.Embedder      // nil: none but the model of the index
 	Local    bool              // Embedder is the second reader inside the program
-	Begins   func()            // is told that a search begins; nil: nobody is
+	Begins   func()            // called when a search begins; nil: not needed
 	Key      []byte            // of the fences around foreign text; the same key gives the same bytes
 	Count    tokenizer.Counter // nil: exact
 }

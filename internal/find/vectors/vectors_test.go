@@ -84,7 +84,7 @@ func TestRest(t *testing.T) {
 // never stop do not keep capabilities from being read.
 func TestGiveWay(t *testing.T) {
 	if !reader.Supported() {
-		t.Skip("this processor cannot run the second reader")
+		t.Skip("cannot here: this processor cannot run the second reader")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var k Keeper
@@ -98,7 +98,7 @@ func TestGiveWay(t *testing.T) {
 			return time.Since(began)
 		}
 		if d := took(); d != 0 {
-			t.Errorf("capabilities wait %v although nobody searches", d)
+			t.Errorf("without a search capabilities wait %v, want no wait", d)
 		}
 		k.Searching()
 		if d := took(); d != giveWay {
@@ -118,7 +118,7 @@ func TestGiveWay(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := low.Embed(gone, []string{"send an email"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("Embed for nobody: %v", err)
+			t.Errorf("Embed with a context that has ended: %v", err)
 		}
 		stop()
 		time.Sleep(giveWay)
