@@ -86,13 +86,19 @@ var languages = [...]language{
 	{"arabic", arabic.Stem, `و في من على إلى عن مع هذا هذه ما كيف أين متى لماذا لا أن أو هل أريد`},
 }
 
-// stopIn maps each stop word to its languages: bit i stands for languages[i].
-// It is built on first use, because not every process searches.
-var stopIn = sync.OnceValue(func() map[string]uint32 {
-	all := map[string]uint32{}
+// stops are the stop words of all languages.
+type stops struct {
+	in      map[string]uint32 // bit i stands for languages[i]
+	lengths [256]uint64       // of the words that begin with a byte: bit n stands for n bytes
+}
+
+// stopIn is built on first use, because not every process searches.
+var stopIn = sync.OnceValue(func() *stops {
+	all := &stops{in: map[string]uint32{}}
 	for i, l := range languages {
 		for w := range strings.FieldsSeq(l.stop) {
-			all[w] |= 1 << i
+			all.in[w] |= 1 << i
+			all.lengths[w[0]] |= 1 << len(w)
 		}
 	}
 	return all
@@ -103,7 +109,13 @@ func StopWords(lang int) []string { return strings.Fields(languages[lang].stop) 
 
 // StopIn returns the languages in which a lower-cased word is a stop word, bit i
 // for language i.
-func StopIn(word string) uint32 { return stopIn()[word] }
+func StopIn(word string) uint32 {
+	all := stopIn()
+	if word == "" || all.lengths[word[0]]>>len(word)&1 == 0 { // most words
+		return 0
+	}
+	return all.in[word]
+}
 
 // IsStop reports whether a lower-cased word is a stop word of a language.
 func IsStop(word string, lang int) bool { return StopIn(word)&(1<<lang) != 0 }

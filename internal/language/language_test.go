@@ -42,3 +42,18 @@ func TestGuess(t *testing.T) {
 		t.Errorf("one German stop word: possible %b, language %s; want German possible, and English", g.Possible(), Name(g.Language()))
 	}
 }
+
+func TestStopWords(t *testing.T) {
+	for i := range Count {
+		for _, w := range StopWords(i) {
+			if !IsStop(w, i) {
+				t.Errorf("%s is no stop word of the language %s", w, Name(i))
+			}
+		}
+	}
+	for _, w := range []string{"", "invoice", "thx", strings.Repeat("a", 100)} {
+		if in := StopIn(w); in != 0 {
+			t.Errorf("%q is a stop word of the languages %b", w, in)
+		}
+	}
+}

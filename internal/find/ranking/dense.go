@@ -265,11 +265,16 @@ func (p *part) near(v *index.Vectors, query []uint64, distance []uint16, histogr
 // nearPage is near for a page all of which is seen: nearly every page of a large
 // catalog.
 func nearPage(page *[4 * index.VectorsPerPage]uint64, query *[4]uint64, distance *[index.VectorsPerPage]uint16, histogram []int32) {
-	a, b, c, d := query[0], query[1], query[2], query[3]
+	different(page, query, distance)
+	for _, d := range distance {
+		histogram[d-1]++
+	}
+}
+
+// differentBits returns for each row of a page how many bits are different from the
+// query's, and one.
+func differentBits(page *[4 * index.VectorsPerPage]uint64, query *[4]uint64, distance *[index.VectorsPerPage]uint16) {
 	for at := range distance {
-		own := (*[4]uint64)(page[4*at:])
-		n := bits.OnesCount64(own[0]^a) + bits.OnesCount64(own[1]^b) + bits.OnesCount64(own[2]^c) + bits.OnesCount64(own[3]^d)
-		distance[at] = uint16(n) + 1
-		histogram[n]++
+		distance[at] = uint16(index.Differences(page[4*at:4*at+4], query[:])) + 1
 	}
 }

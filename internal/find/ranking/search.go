@@ -168,7 +168,7 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 		}
 		s.best(v, int32(i), keep)
 	}
-	s.prune(v)
+	slices.SortFunc(s.first, v.compare)
 	s.candidates = s.candidates[:0]
 	for _, p := range s.first {
 		s.candidates = append(s.candidates, candidate{place: p, first: p.score})
@@ -177,31 +177,61 @@ func (s *searcher) collect(v *View, q Query, keep Keep) {
 	s.named(v, q.Text, keep)
 }
 
-// best adds the highest scores of a part.
+// best adds the highest scores of a part to first, which is a heap with the last of
+// them at its top.
 func (s *searcher) best(v *View, number int32, keep Keep) {
 	p, least := &v.parts[number], float32(0)
-	var last place // the last of a full shortlist
+	if len(s.first) == shortlist {
+		least = s.first[0].score
+	}
 	for slot, score := range s.scores {
 		if score < least || score == 0 || !p.visible.Has(slot) || keep != nil && !keep(int(number), slot, score) {
 			continue
 		}
 		one := place{score, number, int32(slot)}
-		if score == least && v.compare(one, last) > 0 {
-			continue // many have the same score where many read alike
+		if len(s.first) < shortlist {
+			s.first = append(s.first, one)
+			s.rise(v)
+		} else if v.compare(one, s.first[0]) < 0 {
+			s.first[0] = one
+			s.sink(v)
 		}
-		s.first = append(s.first, one)
-		if len(s.first) >= 4*shortlist {
-			s.prune(v)
-			last = s.first[shortlist-1]
-			least = last.score
+		if len(s.first) == shortlist {
+			least = s.first[0].score
 		}
 	}
 }
 
-// prune sorts what the first pass found and leaves the best.
-func (s *searcher) prune(v *View) {
-	slices.SortFunc(s.first, v.compare)
-	s.first = s.first[:min(len(s.first), shortlist)]
+// rise puts the last place of the heap where it belongs.
+func (s *searcher) rise(v *View) {
+	h := s.first
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if v.compare(h[i], h[up]) < 0 {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+// sink puts the top of the heap where it belongs.
+func (s *searcher) sink(v *View) {
+	h := s.first
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= len(h) {
+			return
+		}
+		if other := down + 1; other < len(h) && v.compare(h[down], h[other]) < 0 {
+			down = other
+		}
+		if v.compare(h[down], h[i]) < 0 {
+			return
+		}
+		h[i], h[down] = h[down], h[i]
+		i = down
+	}
 }
 
 // compare orders by score. Equal ones go by id, so that slots, which tell of

@@ -193,3 +193,26 @@ func TestEquallyNear(t *testing.T) {
 		t.Errorf("of 300 that are alike:\n%v, want\n%v", got, want)
 	}
 }
+
+// TestDifferentBits: what the processor's own instructions count is what the portable
+// code counts.
+func TestDifferentBits(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var page [4 * index.VectorsPerPage]uint64
+		var query [4]uint64
+		for i := range page {
+			page[i] = random.Uint64()
+		}
+		for i := range query {
+			query[i] = random.Uint64()
+			page[i], page[4+i] = query[i], ^query[i] // none and all of the bits
+		}
+		var got, want [index.VectorsPerPage]uint16
+		different(&page, &query, &got)
+		differentBits(&page, &query, &want)
+		if got != want || got[0] != 1 || got[1] != 257 {
+			t.Fatalf("different bits = %v, want %v", got, want)
+		}
+	}
+}

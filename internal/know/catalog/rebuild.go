@@ -87,6 +87,9 @@ func (b *builder) collect() {
 		brought = brought || slices.ContainsFunc(list, replacesFallback)
 	}
 	b.next.entries = make([]*Entry, 0, total)
+	if len(c.judged) == 0 {
+		c.judged = make(map[*capability.Capability]judgement, total)
+	}
 	if f := c.cfg.Fallback; f != nil && !brought {
 		b.takeFrom(f)
 	}

@@ -1,9 +1,6 @@
 package embed
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // A Document is what the vector of a capability is made of. The model was
 // trained on texts of exactly this shape; training/texts.py says the same.
@@ -85,6 +82,14 @@ func (d Document) Text() string {
 	return string(text)
 }
 
+// betweenWords holds what separates the words of a name.
+var betweenWords = func() (is [utf8.RuneSelf]bool) {
+	for _, b := range []byte("_-./:{} \t\n\r\v\f") {
+		is[b] = true
+	}
+	return is
+}()
+
 // appendWords adds a name as words with spaces between them: getUserById,
 // get_user-by.id and GET /user/{id} have three each.
 func appendWords(dst []byte, name string) []byte {
@@ -92,7 +97,7 @@ func appendWords(dst []byte, name string) []byte {
 	space := false
 	var last rune
 	for i, r := range name {
-		if strings.ContainsRune("_-./:{} \t\n\r\v\f", r) {
+		if r < utf8.RuneSelf && betweenWords[r] {
 			space, last = true, 0
 			continue
 		}

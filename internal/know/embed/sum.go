@@ -12,29 +12,39 @@ type term struct {
 // the bytes of one word.
 const maxDims, group = 512, 8
 
-// sum makes the sum of at most [MaxTokens] terms and brings it to unit length.
-//
-// Two numbers are added up side by side in a word of 64 bits: those that are 4
-// bytes apart in the row. They never run into each other: a byte times a scale
-// times MaxTokens is at most 255 * 65,535 * 256, which is below 1<<32. What all
-// bytes have too much, 128 times their scale, is taken off at the end.
+// sum makes the sum of at most [MaxTokens] terms and brings it to unit length. No
+// number of it passes 32 bits: a byte times a scale times MaxTokens is at most
+// 255 * 65,535 * 256. What all bytes have too much, 128 times their scale, is taken off
+// at the end.
 func (m *Model) sum(vector []float32, terms []term) {
-	var room [maxDims / 2]uint64
-	sums := room[:len(vector)/2]
+	var room [maxDims]uint32
+	sums := room[:len(vector)]
+	addRows(sums, m.rows, terms)
 	var excess int64
-	for i, t := range terms {
+	for _, t := range terms {
 		excess += 128 * int64(t.scale)
-		if i%2 == 1 {
-			add(sums, m.row(terms[i-1]), m.row(t), terms[i-1].scale, t.scale)
-		}
-	}
-	if n := len(terms); n%2 == 1 {
-		add(sums, m.row(terms[n-1]), m.row(terms[n-1]), terms[n-1].scale, 0)
 	}
 	unit(vector, sums, excess)
 }
 
-func (m *Model) row(t term) string { return m.rows[t.at : t.at+m.dims] }
+// addPairs writes the sums of terms for any processor. Two numbers are added up side by
+// side in a word of 64 bits: those that are 4 bytes apart in the row.
+func addPairs(sums []uint32, rows string, terms []term) {
+	var room [maxDims / 2]uint64
+	pairs := room[:len(sums)/2]
+	row := func(t term) string { return rows[t.at : t.at+len(sums)] }
+	for i, t := range terms {
+		if i%2 == 1 {
+			add(pairs, row(terms[i-1]), row(t), terms[i-1].scale, t.scale)
+		}
+	}
+	if n := len(terms); n%2 == 1 {
+		add(pairs, row(terms[n-1]), row(terms[n-1]), terms[n-1].scale, 0)
+	}
+	for i := range sums {
+		sums[i] = uint32(pairs[i/group*(group/2)+i%(group/2)] >> (i % group / (group / 2) * 32))
+	}
+}
 
 // add adds two rows to sums; two, because that halves the stores.
 func add(sums []uint64, a, b string, s, t uint64) {
@@ -52,23 +62,20 @@ func add(sums []uint64, a, b string, s, t uint64) {
 // unit takes the excess off sums and divides them by their length. The squares
 // are added in two halves, as together they may pass 64 bits; both halves are
 // below 1<<53, so exact as float64, and so is the product with 1<<32.
-func unit(vector []float32, sums []uint64, excess int64) {
+func unit(vector []float32, sums []uint32, excess int64) {
 	var high, low uint64
 	for _, x := range sums {
-		a, b := int64(uint32(x))-excess, int64(x>>32)-excess
-		high += uint64(a*a)>>32 + uint64(b*b)>>32
-		low += uint64(a*a)&math.MaxUint32 + uint64(b*b)&math.MaxUint32
+		a := int64(x) - excess
+		square := uint64(a * a)
+		high += square >> 32
+		low += square & math.MaxUint32
 	}
 	if high|low == 0 {
 		clear(vector)
 		return
 	}
 	factor := 1 / math.Sqrt(float64(float64(high)*(1<<32))+float64(low))
-	for len(sums) >= group/2 && len(vector) >= group {
-		for i, x := range sums[:group/2] {
-			vector[i] = float32(float64(int64(uint32(x))-excess) * factor)
-			vector[i+group/2] = float32(float64(int64(x>>32)-excess) * factor)
-		}
-		sums, vector = sums[group/2:], vector[group:]
+	for i, x := range sums[:len(vector)] {
+		vector[i] = float32(float64(int64(x)-excess) * factor)
 	}
 }

@@ -250,6 +250,7 @@ func (f keptFile) decodeInto(at []int32, list []*capability.Capability, model *e
 	}
 	s := &Segment{Model: model}
 	w := &writer{next: s, words: s.Words.changed(), stems: s.Stems.changed(), names: s.Names.changed(), postings: s.Postings.changed()}
+	w.names.room(namesEach * len(list))
 	for range r.length(4) {
 		w.postings.grow(float32(r.number()) / 2)
 	}

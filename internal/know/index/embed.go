@@ -33,7 +33,7 @@ func (w *writer) codes(inName []uint32) []uint64 {
 	if m == nil || len(inName) == 0 {
 		return nil
 	}
-	out := make([]uint64, 0, len(inName)*(m.Dimensions()/64))
+	out := carve(w, &w.codes64, len(inName)*(m.Dimensions()/64))[:0]
 	for _, id := range inName {
 		word := w.spelt[slices.Index(w.run, id)]
 		signs, ok := w.signs[word]

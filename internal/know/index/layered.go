@@ -53,6 +53,13 @@ func (l *layer[K, V]) done() layered[K, V] {
 	return l.layered
 }
 
+// room makes room for so many keys in a map that is still empty.
+func (l *layer[K, V]) room(n int) {
+	if len(l.base)+len(l.top) == 0 {
+		l.top, l.owned = make(map[K]V, n), true
+	}
+}
+
 func (l *layer[K, V]) set(k K, v V) {
 	if !l.owned {
 		if len(l.top) > 1024+len(l.base)/8 { // time to make one map of both

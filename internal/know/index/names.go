@@ -14,6 +14,9 @@ var nameSeed = maphash.MakeSeed()
 // NameKey returns the hash of a name, in any case.
 func NameKey(name string) uint64 { return maphash.String(nameSeed, strings.ToLower(name)) }
 
+// namesEach is how many keys nearly every capability has: its name and its id.
+const namesEach = 2
+
 // nameKeys returns what a capability can be called by.
 func nameKeys(c *capability.Capability) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {

@@ -97,13 +97,13 @@ func (s *Segment) Change(add []*capability.Capability, removed []int) (*Segment,
 	for _, slot := range removed {
 		w.remove(slot)
 	}
+	w.names.room(namesEach * len(add))
 	slots := make([]int, 0, len(add))
 	for _, c := range add {
 		slots = append(slots, w.add(c))
 	}
 	if w.postings.fresh {
 		w.fill()
-		w.next.compact()
 	}
 	return w.done(), slots
 }
@@ -121,6 +121,8 @@ type writer struct {
 	terms  []uint64 // of the capability that is being read: the term, and one in its field as pack has it
 	run    []uint32
 	spelt  []string // how the words of run are spelt
+	firsts []uint32 // the terms of the name, each once
+	pairs  []uint32 // of neighbouring terms
 	vector []float32
 	owned  map[int]bool // pages of vectors that are this writer's own
 
@@ -129,6 +131,11 @@ type writer struct {
 	// one before.
 	params map[string][]uint32
 	signs  map[string][]uint64 // of words in names: few words make many names
+
+	// Lists of docs lie side by side in large pieces, which costs less memory than many
+	// small ones.
+	numbers []uint32
+	codes64 []uint64
 }
 
 func newWriter(s *Segment) *writer {
@@ -226,10 +233,12 @@ func (w *writer) doc(c *capability.Capability) Doc {
 	if c.DisplayName != "" && c.DisplayName != c.Name {
 		w.field(&d, fieldTags, lang, c.DisplayName)
 	}
-	d.InName = firsts(w.run)
+	w.firsts = firsts(w.firsts[:0], w.run)
+	d.InName = w.list(w.firsts)
 	d.nameCodes = w.codes(d.InName)
 	w.fieldOf(&d, FieldText, lang, w.tokens[ofName:])
-	d.Pairs = pairsOf(w.run)
+	w.pairs = pairsOf(w.pairs[:0], w.run)
+	d.Pairs = w.list(w.pairs)
 	w.field(&d, fieldTags, lang, c.Category)
 	for _, t := range c.Tags {
 		w.field(&d, fieldTags, lang, t)
@@ -256,7 +265,7 @@ func (w *writer) doc(c *capability.Capability) Doc {
 			n++
 		}
 	}
-	both := make([]uint32, 2*n) // one allocation for two lists
+	both := carve(w, &w.numbers, 2*n)
 	d.Terms, d.Counts = both[:0:n], both[n:n]
 	for _, t := range w.terms {
 		if last := len(d.Terms) - 1; last >= 0 && d.Terms[last] == uint32(t>>32) {
@@ -266,31 +275,6 @@ func (w *writer) doc(c *capability.Capability) Doc {
 		d.Terms, d.Counts = append(d.Terms, uint32(t>>32)), append(d.Counts, uint32(t))
 	}
 	return d
-}
-
-// compact moves the lists of all docs into one, which costs less memory than
-// many small ones.
-func (s *Segment) compact() {
-	total, spelt := 0, 0
-	for i := range s.Docs {
-		d := &s.Docs[i]
-		spelt += len(d.nameCodes)
-		total += len(d.Terms) + len(d.Counts) + len(d.InName) + len(d.Pairs)
-	}
-	all := make([]uint32, 0, total)
-	codes := make([]uint64, 0, spelt)
-	move := func(list []uint32) []uint32 {
-		start := len(all)
-		all = append(all, list...)
-		return all[start:len(all):len(all)]
-	}
-	for i := range s.Docs {
-		d := &s.Docs[i]
-		d.Terms, d.Counts, d.InName, d.Pairs = move(d.Terms), move(d.Counts), move(d.InName), move(d.Pairs)
-		start := len(codes)
-		codes = append(codes, d.nameCodes...)
-		d.nameCodes = codes[start:len(codes):len(codes)]
-	}
 }
 
 // addPacked adds counts field by field, each up to the most it can hold.
@@ -387,40 +371,6 @@ func (w *writer) term(t *Token, lang int) uint32 {
 		w.words.set(strings.Clone(t.Text), id)
 	}
 	return id
-}
-
-// firsts returns each term once, in the order of the text: sums over them must
-// not depend on how terms came to be numbered.
-func firsts(terms []uint32) []uint32 {
-	if len(distinct(slices.Clone(terms))) == len(terms) {
-		return slices.Clone(terms)
-	}
-	seen := make(map[uint32]bool, len(terms))
-	var out []uint32
-	for _, t := range terms {
-		if !seen[t] {
-			seen[t] = true
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-func distinct(terms []uint32) []uint32 {
-	slices.Sort(terms)
-	return slices.Clip(slices.Compact(terms))
-}
-
-// pairsOf hashes each pair of neighbouring terms.
-func pairsOf(run []uint32) []uint32 {
-	if len(run) < 2 {
-		return nil
-	}
-	out := make([]uint32, 0, len(run)-1)
-	for i := range len(run) - 1 {
-		out = append(out, PairOf(run[i], run[i+1]))
-	}
-	return distinct(out)
 }
 
 // PairOf returns the hash of two neighbouring terms.

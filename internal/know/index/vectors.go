@@ -154,10 +154,11 @@ func Quantise(vec []int8, into []uint64) {
 // Shrink takes one byte of each number and returns what they are to be
 // multiplied with so that their length is one; 0 where they say nothing.
 func Shrink(vec []float32, into []int8) float32 {
-	var most float32
+	var top uint32 // without the sign bit, floats sort as their bits do, and NaN comes last
 	for _, x := range vec {
-		most = max(most, x, -x)
+		top = max(top, math.Float32bits(x)&^(1<<31))
 	}
+	most := math.Float32frombits(top)
 	if !(most > 1e-30) || math.IsInf(float64(most), 0) { // nor is it a number
 		clear(into)
 		return 0
@@ -253,6 +254,9 @@ func Differences(a, b []uint64) int {
 // MostlyASCII reports whether a text is one for the built-in model, whose words
 // are English: at least half of its letters are plain.
 func MostlyASCII(text string) bool {
+	if isASCII(text) {
+		return true
+	}
 	plain, other := 0, 0
 	for i := 0; i < len(text); i++ {
 		switch b := text[i]; {
@@ -263,4 +267,13 @@ func MostlyASCII(text string) bool {
 		}
 	}
 	return plain >= other
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -81,7 +81,7 @@ func AppendTokens(out []Token, text string) []Token {
 func lettersEnd(text string, i int) int {
 	for i < len(text) {
 		if b := text[i]; b < utf8.RuneSelf { // no mark is one
-			if !isLetter(rune(b)) {
+			if !letterByte[b] {
 				break
 			}
 			i++
@@ -170,6 +170,14 @@ func isLetter(r rune) bool {
 	}
 	return unicode.IsLetter(r) && !unspaced(r)
 }
+
+// letterByte holds the letters of ASCII.
+var letterByte = func() (is [utf8.RuneSelf]bool) {
+	for b := range is {
+		is[b] = isLetter(rune(b))
+	}
+	return is
+}()
 
 func endsClause(r rune) bool {
 	switch r {

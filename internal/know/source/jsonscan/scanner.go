@@ -242,7 +242,13 @@ func (w *Scanner) newKey(key []byte, first int, known map[string]bool) (_ map[st
 // RawString passes over a text and returns the bytes between its quotes.
 func (w *Scanner) RawString() ([]byte, error) {
 	d, i := w.Data, w.Pos+1
-	for ; i < len(d); i++ {
+	for ; ; i++ {
+		for i < len(d) && plainByte[d[i]] {
+			i++
+		}
+		if i == len(d) {
+			return nil, w.Fail("a text that begins here never ends", `close it with "`)
+		}
 		switch c := d[i]; {
 		case c == '"':
 			raw := d[w.Pos+1 : i]
@@ -258,13 +264,20 @@ func (w *Scanner) RawString() ([]byte, error) {
 				return nil, w.Fail("a backslash that JSON does not know", `write \\ for a backslash`)
 			}
 			i += n - 1
-		case c < ' ':
+		default:
 			w.Pos = i
 			return nil, w.Fail(fmt.Sprintf("a control character (0x%02x) inside a text", c), `write it as an escape such as \n`)
 		}
 	}
-	return nil, w.Fail("a text that begins here never ends", `close it with "`)
 }
+
+// plainByte holds the bytes of a text that stand for themselves.
+var plainByte = func() (is [256]bool) {
+	for b := ' '; b < 256; b++ {
+		is[b] = b != '"' && b != '\\'
+	}
+	return is
+}()
 
 func (w *Scanner) number() error {
 	d, i := w.Data, w.Pos

@@ -136,12 +136,13 @@ func (c *Cache) Fill(key Key, u *format.Unit, home capability.Origin, read func(
 	if !keep {
 		return nil
 	}
-	if err := put(dir, key, Pack(u, details, key)); err != nil {
+	packed := Pack(u, details, key)
+	if err := put(dir, key, packed); err != nil {
 		return fmt.Errorf("use cache %s: %s", c.Dir, safefs.PlainCause(err))
 	}
 	// What was just read is scattered over memory; the same out of the cache
 	// lies together and takes a third less.
-	take(dir, key, u, home)
+	unpack(packed, key, u, home)
 	return nil
 }
 

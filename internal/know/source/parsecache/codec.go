@@ -31,10 +31,14 @@ const (
 	packHead = len(packMagic) + len(Key{}) + 4
 )
 
+// textsEach is about how many texts a capability has that no other has: id, name,
+// description, hash, and those of its schema.
+const textsEach = 5
+
 // Pack returns a unit as an entry of the cache. The details are kept only where they cannot
 // be read again by their place.
 func Pack(u *format.Unit, details bool, id Key) []byte {
-	x := &packer{writing: true, places: map[string]uint64{}, tree: treeRoot(u)}
+	x := &packer{writing: true, places: make(map[string]uint64, textsEach*len(u.Capabilities)), tree: treeRoot(u)}
 	x.unit(u, &details)
 	head := make([]byte, 0, packHead+len(x.out)+2*len(x.table)+x.size+20)
 	head = append(head, packMagic...)

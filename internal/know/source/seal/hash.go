@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	"ken/capability"
 )
@@ -16,7 +17,9 @@ import (
 // may see, and all that decides how a call runs. Where it came from is not
 // part of it. The order is part of the format: a change of it is a new version.
 func hash(c *capability.Capability, d capability.Detail) string {
-	text := make([]byte, 0, 1024+len(c.Description)+len(d.Schema)+len(d.Body)+len(d.Usage))
+	room := texts.Get().(*[]byte)
+	defer texts.Put(room)
+	text := slices.Grow((*room)[:0], 1024+len(c.Description)+len(d.Schema)+len(d.Body)+len(d.Usage))
 	put := func(parts ...string) {
 		for _, s := range parts {
 			// The length before each part keeps neighbours apart.
@@ -56,9 +59,18 @@ func hash(c *capability.Capability, d capability.Detail) string {
 	for _, key := range slices.Sorted(maps.Keys(c.Meta)) {
 		put(key, c.Meta[key])
 	}
+	if cap(text) <= mostRoom {
+		*room = text
+	}
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:16])
 }
+
+// texts lends memory for what is hashed, up to mostRoom: a large catalog is hashed row
+// by row.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
+
+const mostRoom = 64 << 10
 
 // Outdated returns the error that says that a capability is listed as it was last read, and can no
 // longer be read.

@@ -96,12 +96,22 @@ func labels(c *capability.Capability) []string {
 	return out
 }
 
-var (
-	kindWord = pattern.Lazy(`^[a-z][a-z0-9_-]{0,31}$`)
+// needWord is what programs, secrets, platforms and permissions are called.
+var needWord = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
 
-	// needWord is what programs, secrets, platforms and permissions are called.
-	needWord = pattern.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.+:@/-]{0,127}$`)
-)
+const longestKind = 32
+
+// kindWord reports whether a word can be a kind: a letter, then letters, digits, _ and
+// -, all of them lower case.
+func kindWord(word string) bool {
+	for i := range len(word) {
+		b := word[i]
+		if letter := 'a' <= b && b <= 'z'; !letter && (i == 0 || b != '_' && b != '-' && (b < '0' || b > '9')) {
+			return false
+		}
+	}
+	return word != "" && len(word) <= longestKind
+}
 
 // badWords finds texts where only a word can stand, and ids that do not show
 // what they are.
@@ -110,7 +120,7 @@ func badWords(c *capability.Capability) []capability.Finding {
 	bad := func(field, word, why string) {
 		out = append(out, capability.Finding{Rule: "bad-word", Field: field, Excerpt: untrusted.Line(word, 80) + ": " + why})
 	}
-	if !kindWord().MatchString(string(c.Kind)) {
+	if !kindWord(string(c.Kind)) {
 		bad("kind", string(c.Kind), "a kind is one lower-case word")
 	}
 	if id := string(c.ID); untrusted.Terminal(id) != id || strings.ContainsAny(id, "\n\t") {

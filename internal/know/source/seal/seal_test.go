@@ -127,3 +127,14 @@ func quoted(s string) string {
 	raw, _ := json.Marshal(s)
 	return string(raw)
 }
+
+func TestKindWord(t *testing.T) {
+	for word, want := range map[string]bool{
+		"tool": true, "a": true, "mcp-skill_2": true, strings.Repeat("k", 32): true,
+		"": false, "Tool": false, "2d": false, "-a": false, "_a": false, "a b": false, "à": false, "tool\n": false, strings.Repeat("k", 33): false,
+	} {
+		if got := kindWord(word); got != want {
+			t.Errorf("kindWord(%q) = %v, want %v", word, got, want)
+		}
+	}
+}
