@@ -28,7 +28,8 @@ func StampOf(path string) Stamp {
 	if err != nil {
 		return Stamp{Path: path}
 	}
-	return Stamp{path, info, time.Since(info.ModTime()).Abs() < tick}
+	recent := time.Since(info.ModTime()).Abs() < tick || time.Since(changed(info)).Abs() < tick
+	return Stamp{path, info, recent}
 }
 
 // Same reports whether the file is certain to be unchanged since s, given how it

@@ -30,6 +30,8 @@ func TestFolders(t *testing.T) {
 		if err := os.Chtimes(dir, before, before); err != nil {
 			t.Fatal(err)
 		}
+		for wholefile.StampOf(dir).Recent {
+		}
 		later = time.Now().Add(time.Hour)
 	}
 	put := func(name string) {
