@@ -195,7 +195,7 @@ func ahead(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d), nil
 	}
-	t, err := moment("--until", text, now)
+	t, err := parseMoment("--until", text, now)
 	if err != nil {
 		return t, usageError{fmt.Errorf("--until is %q; write a duration, as in 8h, or a time, as in 2026-01-31T12:00:00Z", text)}
 	}

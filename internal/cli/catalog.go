@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -205,7 +206,8 @@ func (c *catalogCommand) why() *cobra.Command {
 				return err
 			}
 			if message != "" {
-				found, err := a.Door.Preview(ctx, a.OperatorView(), door.Query{Text: message})
+				a.Vectors.WaitBriefly(ctx) // as ken discover does
+				found, err := a.Door.Preview(ctx, a.OperatorView(), door.Query{Text: message, Now: time.Now()})
 				if err != nil {
 					return err
 				}

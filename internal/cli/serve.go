@@ -63,7 +63,7 @@ func (c *serveCommand) serveAll(cmd *cobra.Command, addr string, browser bool) e
 	if place, err := shim.Where(os.Getenv, dir); err == nil && shim.Supported {
 		switch l, err = daemon.Listen(place); {
 		case errors.Is(err, daemon.ErrRunning):
-			log.Info("ken mcp is served by another process", "why", err)
+			log.Info("another Ken already serves ken mcp; this one serves HTTP only", "process", shim.Running(place))
 		case err != nil:
 			log.Warn("ken mcp is not served here: its socket cannot be made", "why", err)
 		}

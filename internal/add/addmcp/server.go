@@ -114,8 +114,12 @@ func Read(ctx context.Context, cfg Config, q Request) (_ *Server, err error) {
 			out := &capability.Error{Kind: capability.Invalid, Op: "add MCP server", Target: s.From, Err: err}
 			if e, ok := errors.AsType[*capability.Error](err); ok {
 				out.Kind, out.Fix = e.Kind, e.Fix
-				if e.Op == "" && e.Err != nil {
+				switch {
+				case e.Op == "" && e.Err != nil:
 					out.Err = e.Err
+				case err == error(e): // its text has the advice too
+					inner := *e
+					inner.Fix, out.Err = "", &inner
 				}
 			}
 			err = errors.Join(out, s.Close())

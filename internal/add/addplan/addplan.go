@@ -7,6 +7,8 @@ package addplan
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -70,8 +72,31 @@ func IsDocument(given string) bool {
 	return false
 }
 
-// IsServer reports whether a text names an MCP server.
+// IsMissing reports whether a text is the path of nothing that is there.
+func IsMissing(given string) bool {
+	if !isPath(given) {
+		return false
+	}
+	_, err := os.Stat(given)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// isPath reports whether a text is a path by how it begins.
+func isPath(given string) bool {
+	for _, begin := range []string{"./", "../", "~"} {
+		if strings.HasPrefix(given, begin) {
+			return true
+		}
+	}
+	return filepath.IsAbs(given)
+}
+
+// IsServer reports whether a text names an MCP server. A path does if an entry of
+// a registry is there.
 func IsServer(given string) bool {
+	if isPath(given) && !IsDocument(given) {
+		return false
+	}
 	if !IsDocument(given) {
 		return addmcp.Names(given)
 	}

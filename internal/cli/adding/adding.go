@@ -80,6 +80,8 @@ func NewAdd(cfg Config) *cobra.Command {
 				c.request.From = document
 			case addplan.IsPackage(given[0]) && !addplan.IsDocument(given[0]):
 				run, c.request.From = c.extension, given[0]
+			case addplan.IsMissing(given[0]):
+				return c.Usage(fmt.Errorf("%s: no such file or folder; name a folder or an archive that exists, openapi:FILE or graphql:FILE", given[0]))
 			case addplan.IsServer(given[0]):
 				run, c.request.From = c.server, given[0]
 			case addplan.IsDocument(given[0]):

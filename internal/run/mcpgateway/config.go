@@ -350,6 +350,9 @@ func (s *Server) invalid(err error) error {
 	if s.Origin.Path != "" {
 		e.Fix = "fix " + s.Name + " in " + s.Origin.String()
 	}
+	if _, ok := errors.AsType[*badProgram](err); ok {
+		e.Fix = "install the program, or fix command of " + strings.TrimPrefix(e.Fix, "fix ")
+	}
 	if u, ok := errors.AsType[*unset](err); ok {
 		e.Fix = u.fix() + "; or " + e.Fix
 	}

@@ -259,7 +259,10 @@ func (x *expander) environment(s *Server, own map[string]string, search string) 
 // folder that is named relative to another.
 func findProgram(name, search string) (string, error) {
 	if filepath.IsAbs(name) {
-		return filepath.Clean(name), executable(filepath.Clean(name))
+		if err := executable(filepath.Clean(name)); err != nil {
+			return "", &badProgram{err.Error(), err}
+		}
+		return filepath.Clean(name), nil
 	}
 	if strings.ContainsRune(name, filepath.Separator) {
 		return "", errors.New("command is a relative path; use an absolute path or a plain name")
@@ -269,8 +272,17 @@ func findProgram(name, search string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("program %s is not installed: %w", name, fs.ErrNotExist)
+	return "", &badProgram{"program " + name + " is not installed", fs.ErrNotExist}
 }
+
+// badProgram says that the program of a command cannot be started, and why.
+type badProgram struct {
+	text string
+	why  error
+}
+
+func (e *badProgram) Error() string { return e.text }
+func (e *badProgram) Unwrap() error { return e.why }
 
 func executable(name string) error {
 	info, err := os.Stat(name)

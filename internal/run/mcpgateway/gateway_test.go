@@ -423,7 +423,7 @@ func TestBadServers(t *testing.T) {
 		err, fix string
 	}{
 		"hangs":  {BackingOff, "300 ms", "more time"},
-		"none":   {BackingOff, "program no-such-program is not installed", "fix none in /home/u/.ken/mcp.json"},
+		"none":   {BackingOff, "program no-such-program is not installed", "install the program, or fix command of none in /home/u/.ken/mcp.json"},
 		"dies":   {BackingOff, "no configuration file", "by hand"},
 		"unset":  {BackingOff, "NOT_SET, secret absent", "ken secret set NOT_SET, or export it and end the daemon with ken mcp --stop, so that the next window starts one that has it; or fix unset in /home/u/.ken/mcp.json"},
 		"both":   {Failed, "either a command or a url", "fix both in /home/u/.ken/mcp.json"},

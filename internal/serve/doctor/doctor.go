@@ -150,10 +150,17 @@ func places(list []Place) Check {
 	}
 	c := Check{Name: "places", Grade: Good, Message: fmt.Sprintf("%d of %s with capabilities exist: %s", len(there), count(len(list), "possible place"), strings.Join(there, ", "))}
 	if len(there) == 0 {
-		c.Grade, c.Message = Warn, fmt.Sprintf("none of the %s where Ken looks for capabilities exists", count(len(list), "place"))
+		c.Grade, c.Message = Warn, "no place where Ken looks for capabilities exists: "+strings.Join(names(list), ", ")
 		c.Fix = "run ken init, or name one with --catalog or catalog.sources"
 	}
 	return c
+}
+
+func names(list []Place) (out []string) {
+	for _, p := range list {
+		out = append(out, p.Name)
+	}
+	return out
 }
 
 func catalog(l door.Listing) Check {

@@ -60,7 +60,7 @@ func TestExamine(t *testing.T) {
 		{"no key", func(f *Facts) { f.Model, f.ModelErr = "a/b", errors.New("no key") }, "model", Warn, "no key"},
 		{"no service", func(f *Facts) { f.MeaningErr = errors.New("nobody answers") }, "meaning", Warn, "nobody answers"},
 		{"no cache", func(f *Facts) { f.CacheErr = errors.New("cache: no room") }, "cache", Warn, "no room"},
-		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "none of the 1 place where Ken looks"},
+		{"no places", func(f *Facts) { f.Places = []Place{{Name: filepath.Join(good, "none")}} }, "places", Warn, "no place where Ken looks for capabilities exists: " + filepath.Join(good, "none")},
 		{"empty", func(f *Facts) { f.Listing = door.Listing{} }, "catalog", Warn, "no capabilities"},
 		{"errors", func(f *Facts) {
 			f.Listing.Problems = []capability.Problem{{Message: "kind is missing", Origin: capability.Origin{Path: "x.yaml", Line: 2}}}
