@@ -311,7 +311,7 @@ func (r *Recorder) called(v View, scope capability.Scope, a ToolAnswer) {
 	default:
 		return
 	}
-	_ = r.log.Append(e) // Health counts what is lost
+	r.log.Add(e) // Health counts what is lost
 }
 
 // Used records that a capability was called in a session, and whether that
@@ -347,7 +347,9 @@ func (d *Door) ended(v View, call capability.Call, res capability.Result, err er
 	default:
 		e.TookUS = max(1, running(res, took).Microseconds())
 	}
-	_ = d.record(e)
+	if d.observe(&e) {
+		d.cfg.Recorder.log.Add(e)
+	}
 }
 
 func ruleOf(err error) string {
@@ -375,19 +377,25 @@ func (d *Door) Turned(e outcome.Event) error {
 
 // record writes an event of a session, now.
 func (d *Door) record(e outcome.Event) error {
+	if d.cfg.Recorder == nil || !d.observe(&e) {
+		return nil
+	}
+	return d.cfg.Recorder.log.Append(e)
+}
+
+// observe sets the time of an event and reports it. It returns whether the event
+// belongs into the log.
+func (d *Door) observe(e *outcome.Event) bool {
 	r := d.cfg.Recorder
-	if r == nil {
-		return nil
-	}
 	e.Time = r.Now()
-	r.report(e)
+	r.report(*e)
 	if e.Session == "" || r.open() == nil {
-		return nil
+		return false
 	}
-	if alert := r.telemetry.Observe(e); alert != nil {
+	if alert := r.telemetry.Observe(*e); alert != nil {
 		r.alert.Store(alert)
 	}
-	return r.log.Append(e)
+	return true
 }
 
 // Lift resets the kill switch, for a person who has corrected the cards that

@@ -124,12 +124,20 @@ func (d *Door) view(s *catalog.Snapshot, rules *policy.Rules, v Viewer) View {
 
 // seeing returns View.allows for one who looks at all entries in turn.
 func (d *Door) seeing(rules *policy.Rules, v Viewer) func(*Entry) bool {
-	visible := rules.Viewing(&v)
-	var c policy.Capability // one for all: there may be a hundred thousand
+	var l *looking // made for the first entry: most views are kept and ask about none
 	return func(e *Entry) bool {
-		c = d.known(e)
-		return visible(&c)
+		if l == nil {
+			l = &looking{visible: rules.Viewing(&v)}
+		}
+		l.at = d.known(e)
+		return l.visible(&l.at)
 	}
+}
+
+// looking is a look at all entries in turn.
+type looking struct {
+	visible func(*policy.Capability) bool
+	at      policy.Capability // one for all: there may be a hundred thousand
 }
 
 // noRules says that there are no rules, and why, in one line.
@@ -177,15 +185,18 @@ func (v View) Own() iter.Seq[*Entry] {
 // class names all viewers who see the same. Of a principal the rules know the
 // name too, so it is part of it.
 func (d *Door) class(rules *policy.Rules, v Viewer) string {
-	var b strings.Builder
-	b.WriteString(strconv.Quote(rules.Version()))
+	var room [256]byte
+	b := strconv.AppendQuote(room[:0], rules.Version())
 	if d.cfg.Switches != nil {
-		b.WriteString(" " + strconv.FormatUint(d.cfg.Switches.Version(), 10))
+		b = strconv.AppendUint(append(b, ' '), d.cfg.Switches.Version(), 10)
 	}
-	for _, part := range append([]string{v.Principal.Tenant, v.Principal.ID, rules.AgentOf(v.Principal), v.Mode, string(v.Origin), string(v.Surface)}, v.Principal.Roles...) {
-		b.WriteString(" " + strconv.Quote(part))
+	for _, part := range [...]string{v.Principal.Tenant, v.Principal.ID, rules.AgentOf(v.Principal), v.Mode, string(v.Origin), string(v.Surface)} {
+		b = strconv.AppendQuote(append(b, ' '), part)
 	}
-	return b.String()
+	for _, role := range v.Principal.Roles {
+		b = strconv.AppendQuote(append(b, ' '), role)
+	}
+	return string(b)
 }
 
 // Changes are what happened to the catalog since a version.

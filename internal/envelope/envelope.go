@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/jsonvalid"
+	"ken/internal/untrusted"
 )
 
 // Schema is the JSON Schema of the arguments.
@@ -33,6 +36,14 @@ type Envelope struct {
 // and for keys that it does not know: a reader that skipped them could take the
 // call for another one.
 func Read(arguments []byte) (Envelope, error) {
+	if e, plain := readPlain(arguments); plain {
+		return e, nil
+	}
+	return readFully(arguments)
+}
+
+// readFully is Read for all arguments.
+func readFully(arguments []byte) (Envelope, error) {
 	var e Envelope
 	if len(arguments) == 0 {
 		return e, errors.New("missing capability")
@@ -71,6 +82,45 @@ func Read(arguments []byte) (Envelope, error) {
 		return Envelope{}, errors.New(capability.ToolInvoke + " cannot call itself")
 	}
 	return e, nil
+}
+
+// maxPlain is how deep arguments may be nested for readPlain.
+const maxPlain = 100
+
+// readPlain reads arguments in one pass if they are as nearly all are: valid, without
+// escapes in what Ken reads, and with nothing wrong. It reports false for all others,
+// which Read then judges. What it returns shares the memory of arguments.
+func readPlain(arguments []byte) (e Envelope, plain bool) {
+	if !utf8.Valid(arguments) || !jsonvalid.Within(arguments, maxPlain) {
+		return e, false
+	}
+	if _, twice := untrusted.TwiceNamed(arguments, 0); twice {
+		return e, false
+	}
+	for key, value := range untrusted.Members(arguments) {
+		ok := true
+		switch key {
+		case "capability", "id", "name":
+			if e.Capability != "" { // named twice
+				return Envelope{}, false
+			}
+			e.Capability, ok = jsonvalid.Text(value)
+			ok = ok && e.Capability != ""
+		case "action":
+			e.Action, ok = jsonvalid.Text(value)
+		case "arguments":
+			e.Arguments = value
+		default:
+			ok = false
+		}
+		if !ok {
+			return Envelope{}, false
+		}
+	}
+	if e.Capability == "" || isInvoke(e.Capability) {
+		return Envelope{}, false
+	}
+	return e, true
 }
 
 // Write returns an envelope as the arguments of invoke_capability. Arguments that

@@ -82,3 +82,67 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestPlainIsRead checks that the usual arguments are read in one pass, and that the
+// one pass and the full reader return the same.
+func TestPlainIsRead(t *testing.T) {
+	for _, tt := range []struct {
+		args  string
+		plain bool
+	}{
+		{`{"capability":"mcp:a/b","arguments":{"text":"one","n":[1,{"x":null}]}}`, true},
+		{` { "id" : "tool:look" , "action" : "far" } `, true},
+		{`{"arguments":null,"name":"a"}`, true},
+		{`{"capability":"a\u0062"}`, false},
+		{`{"c\u0061pability":"a"}`, true},
+		{`{"capability":"a","arguments":{"x":1,"x":2}}`, false},
+		{`{"capability":"a","arguments":{"x":1,"\u0078":2}}`, false},
+		{`{"capability":"a","id":"a"}`, false},
+		{`{"capability":"a","action":null}`, false},
+		{`{"capability":"","id":"a"}`, false},
+		{`{"capability":"tool:invoke_capability"}`, false},
+		{`{"capability":"a","other":1}`, false},
+		{`{"capability":"a"}}`, false},
+		{`["capability","a"]`, false},
+		{"{\"capability\":\"a\xff\"}", false},
+		{"{\"capability\":\"a\",\"arguments\":{\"\xff\":1,\"\xfe\":2}}", false}, // one name to a decoder
+	} {
+		got, plain := readPlain([]byte(tt.args))
+		if plain != tt.plain {
+			t.Errorf("readPlain(%s) reports %t, want %t", tt.args, plain, tt.plain)
+		}
+		if !plain {
+			continue
+		}
+		want, err := readFully([]byte(tt.args))
+		if err != nil || got.Capability != want.Capability || got.Action != want.Action || string(got.Arguments) != string(want.Arguments) {
+			t.Errorf("readPlain(%s) = %+v, readFully = %+v, %v", tt.args, got, want, err)
+		}
+	}
+}
+
+func FuzzReadPlain(f *testing.F) {
+	f.Add([]byte(`{"capability":"a","arguments":{"b":1}}`))
+	f.Add([]byte("{\"capability\":\"a\",\"arguments\":{\"\xff\":1,\"\xfe\":2}}"))
+	f.Add([]byte(`{"id":"a","action":"b","arguments":{"b":[{"c":"\u0062"}],"b ":1.5e3}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, plain := readPlain(data)
+		if !plain {
+			return
+		}
+		want, err := readFully(data)
+		if err != nil || got.Capability != want.Capability || got.Action != want.Action || string(got.Arguments) != string(want.Arguments) {
+			t.Errorf("readPlain(%q) = %+v, readFully = %+v, %v", data, got, want, err)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	args := []byte(`{"capability":"mcp:many/echo","arguments":{"text":"say this again, number 17"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(args); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -113,7 +113,8 @@ func echoByKen(i int) *mcp.CallToolParams {
 
 // contendersOf returns the gateways, the ones from npm only if they are installed.
 func contendersOf(t *testing.T) []*contender {
-	many := manyTools(t)
+	// All tools are on one page: some gateways read only the first.
+	many := append(manyTools(t), "-page", strconv.Itoa(2*benchTools))
 	relay := build(t, "ken/internal/mcptest/relay")
 	settings := allowAll + "mcp: {surface: bridge}\nserve: {auth: off}\n"
 	servers := map[string]definition{"many": {Command: many[0], Args: many[1:]}}
@@ -417,17 +418,21 @@ func writeBenchmarks(t *testing.T, contenders []*contender) {
 	fmt.Fprintf(&b, `# Benchmarks
 
 `+"`make compare`"+` measures Ken beside other gateways and writes this page. Each gateway has the same
-server behind it, with %d tools (%s). The gateways take
-turns and call the server's tool `+"`echo`"+`: %d rounds, each with %d calls one after the other and then %d
-calls by %d callers at once, in one session. Ken applies its rules to each call, and writes the call to
-its audit log on disk before it answers. The pass-through is the smallest program on the SDK that Ken
-uses; it checks and records nothing.
+server behind it, with %d tools (%s), all in one page of
+its list. The gateways take turns and call the server's tool `+"`echo`"+` in one session. There are %d rounds.
+In each round, one caller makes %d calls in a row. Then %d callers make %d calls each at the same time.
 
-Measured on %d cores of %s, %s. CPU is the processor time of all processes
-between client and server. Memory is that of the same processes, 15 seconds after the last call. Compare only rows of this
-page: another machine, or this one with other work to do, has other numbers.
+Ken decides each call by its rules (here one rule, which allows everything) and writes it to its audit log
+on disk before it answers. Over HTTP it asks for no token (`+"`serve.auth: off`"+`). It has started before, so its
+caches are filled, and its second reader has read all tools. The pass-through is the smallest program on
+the SDK that Ken uses; it checks and records nothing. It is there to show what the protocol alone costs.
 
-`, benchTools, texts, *rounds, roundCalls, callers*callsEach, callers, runtime.NumCPU(), processor(), runtime.Version())
+Measured on %s on %d cores of %s, %s. CPU is the processor time of all processes
+between client and server, the helpers of Ken's sandbox included. Memory is that of the same processes,
+15 seconds after the last call. The menu is what `+"`tools/list`"+` returns: names, descriptions and input schemas.
+Compare only rows of this page: another machine, or this one with other work to do, has other numbers.
+
+`, benchTools, texts, *rounds, roundCalls, callers, callsEach, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), runtime.Version())
 	b.WriteString("| gateway | version |")
 	for _, m := range measures {
 		fmt.Fprintf(&b, " %s |", m.title)
@@ -440,10 +445,10 @@ page: another machine, or this one with other work to do, has other numbers.
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("\n## Where Ken is not first\n\n")
+	b.WriteString("\n## Where others are ahead of Ken\n\n")
 	for _, web := range []bool{false, true} {
 		for _, m := range measures {
-			if line := notFirst(contenders, m, web); line != "" {
+			if line := aheadOfKen(contenders, m, web); line != "" {
 				b.WriteString("- " + line + "\n")
 			}
 		}
@@ -462,24 +467,29 @@ loopback.
 	t.Log(b.String())
 }
 
-// notFirst says by how much the best gateway of one transport is ahead of Ken.
-func notFirst(contenders []*contender, m measure, web bool) string {
-	var ken, best *contender
+// aheadOfKen lists the gateways of one transport that have a better value than Ken, or
+// returns "" if there are none.
+func aheadOfKen(contenders []*contender, m measure, web bool) string {
+	var ken *contender
+	var ahead []string
 	for _, c := range contenders {
-		if c.http != web {
-			continue
-		}
-		if strings.HasPrefix(c.name, "Ken,") {
+		if c.http == web && strings.HasPrefix(c.name, "Ken,") {
 			ken = c
 		}
-		if best == nil || m.more && m.of(c) > m.of(best) || !m.more && m.of(c) < m.of(best) {
-			best = c
+	}
+	for _, c := range contenders {
+		if c.http == web && (m.more && m.of(c) > m.of(ken) || !m.more && m.of(c) < m.of(ken)) {
+			ahead = append(ahead, fmt.Sprintf("%s "+m.format, strings.TrimSuffix(strings.TrimSuffix(c.name, ", stdio"), ", HTTP"), m.of(c)))
 		}
 	}
-	if best == ken {
+	if len(ahead) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s has "+m.format+", %s has "+m.format+".", m.title, ken.name, m.of(ken), best.name, m.of(best))
+	transport := "stdio"
+	if web {
+		transport = "HTTP"
+	}
+	return fmt.Sprintf("%s, over %s: Ken "+m.format+", %s.", m.title, transport, m.of(ken), strings.Join(ahead, ", "))
 }
 
 // processor names the processor.
@@ -520,5 +530,29 @@ func TestClaims(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("README.md takes no number from docs/benchmarks.md")
+	}
+}
+
+// TestAheadOfKen: every gateway of the same transport that is better is named.
+func TestAheadOfKen(t *testing.T) {
+	t.Parallel()
+	all := []*contender{
+		{name: "Ken, HTTP (x)", http: true, memory: 60},
+		{name: "one, HTTP", http: true, memory: 50},
+		{name: "two, HTTP", http: true, memory: 70},
+		{name: "three, HTTP", http: true, memory: 59},
+		{name: "Ken, stdio (x)", memory: 40},
+		{name: "four, stdio", memory: 45},
+	}
+	m := measure{title: "memory, MB", format: "%.0f", of: func(c *contender) float64 { return c.memory }}
+	if got, want := aheadOfKen(all, m, true), "memory, MB, over HTTP: Ken 60, one 50, three 59."; got != want {
+		t.Errorf("over HTTP: %q, want %q", got, want)
+	}
+	if got := aheadOfKen(all, m, false); got != "" {
+		t.Errorf("over stdio: %q, want nothing", got)
+	}
+	m.more = true
+	if got, want := aheadOfKen(all, m, true), "memory, MB, over HTTP: Ken 60, two 70."; got != want {
+		t.Errorf("where more is better: %q, want %q", got, want)
 	}
 }

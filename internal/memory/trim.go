@@ -12,16 +12,11 @@ const (
 	trimEvery = 5 * time.Second // between checks
 	trimSpare = 8 << 20         // bytes that are worth returning
 
-	trimStart = 12 // checks after which the start is over, if the program never rested
-	trimPages = 12 // checks between two calls of dropCodePages
+	trimStart = 2 // checks after which the start is over, if the program never rested
+	trimPages = 3 // checks between two calls of dropCodePages
 
 	trimQuiet = 1 << 20 // bytes allocated between two checks while nothing is done
 	trimUsed  = 4 << 20 // bytes allocated since memory was last returned, after which it is worth doing again
-
-	// gcFloor is how much is allocated between two collections at least. A catalog of
-	// 2,000 tools is 20 MB, and a percentage of that made calls wait for collections.
-	// At rest memory is returned in any case.
-	gcFloor = 24 << 20
 )
 
 // Trim returns unused memory to the system until ctx is done. A program that waits
@@ -32,11 +27,16 @@ const (
 // Until the program first rests, collections are rare and nothing is returned: most of
 // what is read at the start stays, and the rest is soon needed again.
 func Trim(ctx context.Context) {
-	percent := gcPercentStart
-	debug.SetGCPercent(percent)
+	debug.SetGCPercent(gcPercentStart)
 	wait := time.NewTimer(trimFirst)
 	defer wait.Stop()
 	var u usage
+	var pace *pacer
+	defer func() {
+		if pace != nil {
+			pace.end()
+		}
+	}()
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -46,9 +46,11 @@ func Trim(ctx context.Context) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		free, rest := u.check(&m)
-		if next := percentFor(m.NextGC, percent); u.started && next != percent {
-			percent = next
-			debug.SetGCPercent(percent)
+		switch {
+		case pace != nil:
+			pace.check(m.NumGC)
+		case u.started:
+			pace = startPacer(debug.SetGCPercent, m.NumGC)
 		}
 		if free {
 			debug.FreeOSMemory()
@@ -58,15 +60,6 @@ func Trim(ctx context.Context) {
 		}
 		wait.Reset(trimEvery)
 	}
-}
-
-// percentFor returns the percentage at which gcFloor bytes or more are allocated
-// between two collections, if the next one begins at a size of the heap with the
-// present percentage. It is a multiple of gcPercent, so that it rarely changes.
-func percentFor(next uint64, present int) int {
-	live := next * 100 / uint64(100+present)
-	steps := gcFloor * 100 / gcPercent / max(live, 1)
-	return gcPercent * int(min(max(steps, 1), gcPercentFirst/gcPercent))
 }
 
 // A usage is what the program had allocated in all, at two earlier times.

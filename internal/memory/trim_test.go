@@ -32,28 +32,6 @@ func TestMemoryIsReturnedAtRest(t *testing.T) {
 	}
 }
 
-// TestSmallHeapsAreCollectedLessOften: between two collections there is room for
-// gcFloor, or half of a large heap.
-func TestSmallHeapsAreCollectedLessOften(t *testing.T) {
-	for _, tt := range []struct {
-		live    uint64
-		present int
-		want    int
-	}{
-		{live: 1 << 20, present: 200, want: 400},
-		{live: 10 << 20, present: 200, want: 200},
-		{live: 20 << 20, present: 200, want: 100},
-		{live: 20 << 20, present: 100, want: 100},
-		{live: 40 << 20, present: 100, want: 50},
-		{live: 400 << 20, present: 50, want: 50},
-		{live: 0, present: 50, want: 400},
-	} {
-		if got := percentFor(tt.live*uint64(100+tt.present)/100, tt.present); got != tt.want {
-			t.Errorf("percentFor(%d MB, %d) = %d, want %d", tt.live>>20, tt.present, got, tt.want)
-		}
-	}
-}
-
 // TestNothingIsReturnedAtTheStart: not before the program first rests, or had the time to.
 func TestNothingIsReturnedAtTheStart(t *testing.T) {
 	var u usage

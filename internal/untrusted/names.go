@@ -61,6 +61,9 @@ func joinTwo(text []byte, first, second, one byte) []byte {
 // "read_file" for "server__read_file", "../read_file" and "fs:read_file". A name
 // that is all prefix is returned as it is.
 func Local(name string) string {
+	if plainName(name) && !strings.Contains(name, "__") {
+		return name
+	}
 	local := name
 	for _, sep := range [...]string{"__", "/", "\\", ":", "∕", "⁄", "／"} {
 		trimmed := strings.TrimRight(local, "_")
@@ -159,6 +162,14 @@ func separator(r rune) bool {
 // NameFindings reports what is wrong with a name by itself. Ordinary names in any
 // script have no findings; that a name equals or resembles another is for [Names] to say.
 func NameFindings(name string) []Finding {
+	if plainName(name) {
+		return nil
+	}
+	return nameFindings(name)
+}
+
+// nameFindings is NameFindings for names that are not plain.
+func nameFindings(name string) []Finding {
 	var found []Finding
 	add := func(rule string, sev Severity) {
 		found = append(found, Finding{Rule: rule, Severity: sev, Line: 1, Excerpt: Line(name, excerptMax)})
@@ -200,6 +211,19 @@ func NameFindings(name string) []Finding {
 		add("name-marker", Soft)
 	}
 	return found
+}
+
+// plainName reports a name of which nothing can be wrong: nearly every name.
+func plainName(name string) bool {
+	if name == "" || len(name) > maxName || name[0] == '-' {
+		return false
+	}
+	for i := range len(name) {
+		if b := name[i]; !alnum(b) && b != '_' && b != '-' {
+			return false
+		}
+	}
+	return true
 }
 
 func nameClasses(name string) (seen [invalid + 1]bool) {

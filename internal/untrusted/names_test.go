@@ -174,3 +174,19 @@ func TestSkeletonProperties(t *testing.T) {
 		}
 	})
 }
+
+// TestPlainNamesHaveNoFindings: names that are passed over are those of which the long
+// look finds nothing.
+func TestPlainNamesHaveNoFindings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[a-zA-Z0-9_\-][a-zA-Z0-9_./:<%é -]{0,6}|[a-zA-Z0-9_-]{120,135}`).Draw(t, "name")
+		if found := nameFindings(name); plainName(name) && len(found) > 0 {
+			t.Fatalf("the plain name %q has findings: %v", name, found)
+		}
+	})
+	for name, want := range map[string]bool{"read_file-2": true, "": false, "-x": false, "a.b": false, "a b": false, strings.Repeat("a", maxName+1): false} {
+		if plainName(name) != want {
+			t.Errorf("plainName(%q) = %v, want %v", name, !want, want)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func BenchmarkEncodeSelection(b *testing.B) {
 	e.Time = noon
 	b.ReportAllocs()
 	for b.Loop() {
-		line, err := encode(e)
+		line, err := encode(nil, e)
 		if err != nil {
 			b.Fatal(err)
 		}

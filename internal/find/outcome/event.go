@@ -212,15 +212,15 @@ const (
 	maxWords = 300      // runes of a reason, an error, a tag
 )
 
-// encode returns e as one line with its end, at most maxLine long. What does not
-// fit is left out, skipped ones first, and counted in Cut.
-func encode(e Event) ([]byte, error) {
+// encode writes e over line, as one line with its end, at most maxLine long. What does
+// not fit is left out, skipped ones first, and counted in Cut.
+func encode(line []byte, e Event) ([]byte, error) {
 	if y := e.Time.Year(); y < 1 || y > 9999 {
 		return nil, fmt.Errorf("the year %d has no place in a line", y)
 	}
 	e.Triggered = e.triggered()
 	e.tidy()
-	for line := make([]byte, 0, 2<<10); ; {
+	for {
 		line = e.appendJSON(line[:0])
 		if len(line) < maxLine {
 			return append(line, '\n'), nil

@@ -280,7 +280,7 @@ func TestTenantKey(t *testing.T) {
 			t.Errorf("TenantKey(%q) = %q, as of %q", name, key, other)
 		}
 		seen[key] = name
-		line, err := encode(Event{Time: noon, Kind: Used, Tenant: name})
+		line, err := encode(nil, Event{Time: noon, Kind: Used, Tenant: name})
 		var e Event
 		if err != nil || decode(line[:len(line)-1], &e) != nil || e.Tenant != key {
 			t.Errorf("the tenant %q is written %q, want %q (%v)", name, e.Tenant, key, err)

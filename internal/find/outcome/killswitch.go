@@ -132,6 +132,7 @@ func (s *Switch) Lift(now time.Time, by string) error {
 
 // refresh takes in the log's new lines.
 func (s *Switch) refresh(now time.Time) error {
+	s.log.Flush()
 	gone, err := s.tail.read(now.Add(-max(s.cfg.Window, s.cfg.CoolDown)), func(file uint64, e Event) {
 		switch e.Kind {
 		case Selected:

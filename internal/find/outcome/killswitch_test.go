@@ -348,7 +348,7 @@ func TestTailReadsOnlyWhatIsNew(t *testing.T) {
 		}
 	}
 	// A line that is being written is left until it is whole.
-	whole, err := encode(numbered("s", 0))
+	whole, err := encode(nil, numbered("s", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

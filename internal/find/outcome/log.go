@@ -33,6 +33,12 @@ const (
 	// lookAgain is how often a log makes sure that its file is still the one
 	// in its folder, and how long it waits after a failure.
 	lookAgain = time.Second
+
+	// Events of [Log.Add] are written together: so many, so many bytes of lines, or
+	// those of so much time.
+	mostAdded      = 64
+	mostAddedBytes = 32 << 10
+	addedFor       = 100 * time.Millisecond
 )
 
 // A Log is an append-only file of events in a folder, in whole lines, shared by
@@ -53,6 +59,11 @@ type Log struct {
 	retry  time.Time // after a failure: not to be tried before
 	closed bool
 	health Health
+
+	line  []byte // the one that is being encoded
+	added []byte // lines of Add that are not written yet
+	count int    // how many
+	later *time.Timer
 }
 
 // Health is what a [Log] went through since it was opened.
@@ -89,35 +100,89 @@ func Open(dir string, cfg Config) (*Log, error) {
 // Append writes one event. An error means that it was lost; the turn goes on,
 // and the error says what to do. The event's slices are only read.
 func (l *Log) Append(e Event) error {
-	if e.Time.IsZero() {
-		e.Time = time.Now()
-	}
-	e.Time = e.Time.UTC().Round(0)
-	line, err := encode(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		l.health.Lost++
-		return l.failed(fmt.Errorf("encode %s event: %w", e.Kind, err))
+	if err := l.add(e); err != nil {
+		return err
 	}
+	return l.flush()
+}
+
+// Add is Append for an event whose caller does not wait. It is written with others, within
+// a moment and before anything of this process reads the log. [Log.Health] counts it
+// if it is lost.
+func (l *Log) Add(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.add(e) // Health has it
+	switch {
+	case l.count >= mostAdded || len(l.added) >= mostAddedBytes:
+		_ = l.flush()
+	case l.count == 0:
+	case l.later == nil:
+		l.later = time.AfterFunc(addedFor, l.Flush)
+	case l.count == 1:
+		l.later.Reset(addedFor)
+	}
+}
+
+// Flush writes what was added.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.flush() // Health has it
+}
+
+// add encodes an event behind those that wait to be written.
+func (l *Log) add(e Event) error {
 	if l.closed {
 		l.health.Lost++
 		return &capability.Error{Kind: capability.Internal, Op: "write outcome log", Target: l.dir, Err: fs.ErrClosed, Fix: "open the log again"}
 	}
-	if err := l.write(line); err != nil {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time = e.Time.UTC().Round(0)
+	line, err := encode(l.line[:0], e)
+	if err != nil {
 		l.health.Lost++
+		return l.failed(fmt.Errorf("encode %s event: %w", e.Kind, err))
+	}
+	if l.line = line; cap(line) > mostAddedBytes {
+		l.line = nil // of a large event; the next one is small
+	}
+	if l.count > 0 && int64(len(l.added)+len(line)) > l.cfg.MaxBytes {
+		_ = l.flush() // together they have no place in one file
+	}
+	l.added = append(l.added, line...)
+	l.count++
+	return nil
+}
+
+// flush writes what was added.
+func (l *Log) flush() error {
+	if l.count == 0 {
+		return nil
+	}
+	n, err := l.count, l.write(l.added)
+	l.count, l.added = 0, l.added[:0]
+	if cap(l.added) > 2*mostAddedBytes {
+		l.added = nil
+	}
+	if err != nil {
+		l.health.Lost += n
 		return l.failed(err)
 	}
-	l.health.Written++
+	l.health.Written += n
 	l.health.Error = ""
 	return nil
 }
 
-func (l *Log) write(line []byte) error {
-	if err := l.ready(int64(len(line))); err != nil {
+func (l *Log) write(lines []byte) error {
+	if err := l.ready(int64(len(lines))); err != nil {
 		return err
 	}
-	n, err := l.file.Write(line)
+	n, err := l.file.Write(lines)
 	l.size += int64(n)
 	if err != nil {
 		// The next open of the file ends the half-written line.
@@ -249,14 +314,20 @@ func (l *Log) failed(err error) error {
 func (l *Log) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_ = l.flush()
 	return l.health
 }
 
-// Close ends writing; Events can still be read. Closing again does nothing.
+// Close writes what was added and ends writing; Events can still be read. Closing
+// again does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_ = l.flush() // Health has it
 	l.closed = true
+	if l.later != nil {
+		l.later.Stop()
+	}
 	if l.file == nil {
 		return nil
 	}

@@ -391,7 +391,7 @@ func TestRotationKeepsItsBound(t *testing.T) {
 }
 
 func TestTornLinesAreSkippedAndCounted(t *testing.T) {
-	whole, err := encode(numbered("s", 1))
+	whole, err := encode(nil, numbered("s", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,6 +489,85 @@ func TestUnwritableLogFailsOpen(t *testing.T) {
 	})
 }
 
+// TestAddWritesTogether: events of Add are written after a moment, when there are
+// many, and before the log is read, closed, or written to by Append.
+func TestAddWritesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, t.TempDir(), Config{})
+		onDisk := func() int {
+			text, err := os.ReadFile(logPath(l.dir, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Count(string(text), "\n")
+		}
+		want := func(when string, n int) {
+			t.Helper()
+			if got := onDisk(); got != n {
+				t.Errorf("%s: %d lines are written, want %d", when, got, n)
+			}
+		}
+		for round := range 2 { // the second one sets the timer again
+			l.Add(numbered("s", 0))
+			l.Add(numbered("s", 1))
+			want("at once", 2*round)
+			time.Sleep(addedFor + 1)
+			synctest.Wait()
+			want("a moment later", 2*round+2)
+		}
+		for range mostAdded {
+			l.Add(numbered("s", 2))
+		}
+		want("many", mostAdded+4)
+		l.Add(numbered("s", 3))
+		add(t, l, numbered("s", 4))
+		want("before another event", mostAdded+6)
+		l.Add(numbered("s", 5))
+		if events, errs := collect(l, time.Time{}); len(events) != mostAdded+7 || len(errs) > 0 {
+			t.Errorf("%d events and %v are read, want %d", len(events), errs, mostAdded+7)
+		}
+		l.Add(numbered("s", 6))
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want("closed", mostAdded+8)
+		l.Add(numbered("s", 7))
+		if h := l.Health(); h.Written != mostAdded+8 || h.Lost != 1 {
+			t.Errorf("Health = %+v, want %d written, and the one after Close lost", h, mostAdded+8)
+		}
+	})
+}
+
+// TestAddKeepsTheBoundOfFiles: what is written together has a place in one file.
+func TestAddKeepsTheBoundOfFiles(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	for i := range 200 {
+		l.Add(numbered("s", i))
+	}
+	l.Flush()
+	files, err := logFiles(l.dir)
+	if err != nil || len(files) < 2 {
+		t.Fatalf("files %v, %v, want several", files, err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(logPath(l.dir, f)); err != nil || info.Size() > small.MaxBytes {
+			t.Errorf("file %d: %v, %v, want at most %d bytes", f, info.Size(), err, small.MaxBytes)
+		}
+	}
+}
+
+// TestSwitchSeesWhatWasAdded: the kill switch counts events that are not written yet.
+func TestSwitchSeesWhatWasAdded(t *testing.T) {
+	l := open(t, t.TempDir(), Config{})
+	s := newSwitch(t, l, SwitchConfig{})
+	e := typical()
+	e.Time = noon
+	l.Add(e)
+	if st, _ := check(t, s, noon); st.Sessions != 1 {
+		t.Errorf("State = %+v, want one session", st)
+	}
+}
+
 func TestLogOutlivesItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -563,7 +642,7 @@ func TestLinesKeepTheirBound(t *testing.T) {
 			Skipped: slices.Repeat(rapid.SliceOfN(skip, 0, 4).Draw(t, "skipped"), rapid.SampledFrom([]int{1, 1, 60}).Draw(t, "times")),
 		}
 		before := fmt.Sprint(e)
-		line, err := encode(e)
+		line, err := encode(nil, e)
 		if err != nil {
 			t.Fatalf("encode: %v", err)
 		}
@@ -637,7 +716,7 @@ func TestReadByHand(t *testing.T) {
 	full.Time, full.Tenant, full.Tags, full.Degraded, full.Error = noon, "acme", []string{"a", "é"}, []string{"x"}, "broke"
 	end := Event{Time: noon, Kind: Ended, Session: "s", Turn: "3", End: "answer", Model: "p/m", Requests: 2, Shown: 3, Added: 1, AllToolTokens: 9, Cost: 0.25, Usage: Usage{Input: 5}}
 	for _, e := range []Event{full, end, {Time: noon, Kind: Used, Session: "s", ID: "tool:a", TookUS: 5}, {Time: noon, Kind: Refused, Rule: "a.b"}} {
-		line, err := encode(e)
+		line, err := encode(nil, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -711,7 +790,7 @@ func TestHugeIdsAreAnError(t *testing.T) {
 
 // FuzzEvents reads any bytes as a log.
 func FuzzEvents(f *testing.F) {
-	line, _ := encode(numbered("s", 1))
+	line, _ := encode(nil, numbered("s", 1))
 	f.Add(line, int64(0))
 	f.Add(append(line[:len(line):len(line)], line[:20]...), int64(1))
 	f.Add(bytes.Repeat(line, 600), noon.Unix())

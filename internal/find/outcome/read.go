@@ -38,6 +38,7 @@ const disorder = time.Hour
 // is written while it is read may or may not be part of it.
 func (l *Log) Events(since time.Time) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		l.Flush()
 		files, err := logFiles(l.dir)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,9 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -38,23 +40,33 @@ type head struct {
 
 // text is the signed part, in the C2SP checkpoint form: origin, size, root,
 // then lines of our own.
-func (h head) text() string {
+func (h head) text() string { return string(h.appendText(make([]byte, 0, slotSize))) }
+
+func (h head) appendText(b []byte) []byte {
 	state := "open"
 	if h.closed {
 		state = "closed"
 	}
-	b := make([]byte, 0, slotSize)
 	b = append(append(append(b, origin...), h.chain...), '\n')
 	b = append(strconv.AppendInt(b, h.size, 10), '\n')
 	b = append(base64.StdEncoding.AppendEncode(b, h.root[:]), "\nstate "...)
 	b = append(append(b, state...), "\nend "...)
 	b = append(strconv.AppendInt(b, int64(h.segment), 10), ' ')
 	b = append(strconv.AppendInt(b, h.offset, 10), "\ntime "...)
-	return string(append(h.time.UTC().AppendFormat(b, timeLayout), '\n'))
+	return append(h.time.UTC().AppendFormat(b, timeLayout), '\n')
 }
 
+// sign returns the head as [note.Sign] would, for less: it is signed for each call.
 func (h head) sign(signer note.Signer) ([]byte, error) {
-	return note.Sign(&note.Note{Text: h.text()}, signer)
+	b := h.appendText(make([]byte, 0, slotSize))
+	sig, err := signer.Sign(b)
+	if err != nil {
+		return nil, err
+	}
+	b = append(append(append(b, "\n— "...), signer.Name()...), ' ')
+	var room [128]byte
+	named := append(binary.BigEndian.AppendUint32(room[:0], signer.KeyHash()), sig...)
+	return append(base64.StdEncoding.AppendEncode(b, named), '\n'), nil
 }
 
 // parseHead checks the signature of a note and reads it.
@@ -93,19 +105,7 @@ func parseHead(msg []byte, known note.Verifiers) (head, error) {
 	return h, nil
 }
 
-// slot pads a note to a slot.
-func slot(msg []byte) ([]byte, error) {
-	if len(msg) > slotSize {
-		return nil, fmt.Errorf("checkpoint of %d bytes is longer than its slot of %d", len(msg), slotSize)
-	}
-	out := make([]byte, slotSize)
-	for i := copy(out, msg); i < len(out); i++ {
-		out[i] = '\n'
-	}
-	return out, nil
-}
-
-// unslot takes the padding off; it must be exactly what slot adds.
+// unslot takes the padding off; it must be exactly what write adds.
 func unslot(b []byte) []byte {
 	return append(bytes.TrimRight(b, "\n"), '\n')
 }
@@ -124,20 +124,30 @@ type headFile struct {
 	signer note.Signer
 	slots  int64 // used; slot 0 is the newest head
 	note   []byte
+	slot   [slotSize]byte // what is written
 }
 
 // A signedHead is a head on its way to the file.
 type signedHead struct {
-	note   []byte
-	padded []byte
-	err    error
+	note []byte
+	err  error
 }
 
 func (h head) sealed(signer note.Signer) (s signedHead) {
-	if s.note, s.err = h.sign(signer); s.err == nil {
-		s.padded, s.err = slot(s.note)
-	}
+	s.note, s.err = h.sign(signer)
 	return s
+}
+
+// write writes a note to a slot, with new lines up to its end.
+func (hf *headFile) write(note []byte, slot int64) error {
+	if len(note) > slotSize {
+		return fmt.Errorf("checkpoint of %d bytes is longer than its slot of %d", len(note), slotSize)
+	}
+	for i := copy(hf.slot[:], note); i < slotSize; i++ {
+		hf.slot[i] = '\n'
+	}
+	_, err := hf.f.WriteAt(hf.slot[:], slot*slotSize)
+	return err
 }
 
 // put overwrites the newest head. It is in the page cache then: a killed
@@ -146,7 +156,7 @@ func (hf *headFile) put(s signedHead) error {
 	if s.err != nil {
 		return s.err
 	}
-	if _, err := hf.f.WriteAt(s.padded, 0); err != nil {
+	if err := hf.write(s.note, 0); err != nil {
 		return err
 	}
 	hf.note = s.note
@@ -157,11 +167,7 @@ func (hf *headFile) put(s signedHead) error {
 // again writes the newest head once more, over what an error may have left in
 // its place, and makes it durable.
 func (hf *headFile) again() error {
-	padded, err := slot(hf.note)
-	if err != nil {
-		return err
-	}
-	if _, err := hf.f.WriteAt(padded, 0); err != nil {
+	if err := hf.write(hf.note, 0); err != nil {
 		return err
 	}
 	return hf.f.Sync()
@@ -169,11 +175,7 @@ func (hf *headFile) again() error {
 
 // keep adds the newest head to the history and makes both durable.
 func (hf *headFile) keep() error {
-	padded, err := slot(hf.note)
-	if err != nil {
-		return err
-	}
-	if _, err := hf.f.WriteAt(padded, hf.slots*slotSize); err != nil {
+	if err := hf.write(hf.note, hf.slots); err != nil {
 		return err
 	}
 	if err := hf.f.Sync(); err != nil {
@@ -217,27 +219,20 @@ func readSomeHeads(dir, chain string, known note.Verifiers, limit int) (heads, e
 	for i, s := range slots {
 		switch {
 		case s.err != nil:
-			first = cmpOr(first, fmt.Errorf("slot %d: %w", i, s.err))
+			first = cmp.Or(first, fmt.Errorf("slot %d: %w", i, s.err))
 		case i == 0:
 			hs.newest, hs.note = &s.head, s.note
 		default:
 			if n := len(hs.history); n > 0 && hs.history[n-1].size > s.head.size {
-				first = cmpOr(first, fmt.Errorf("slot %d: signs %d records, but an earlier checkpoint signs %d", i, s.head.size, hs.history[n-1].size))
+				first = cmp.Or(first, fmt.Errorf("slot %d: signs %d records, but an earlier checkpoint signs %d", i, s.head.size, hs.history[n-1].size))
 			}
 			hs.history = append(hs.history, s.head)
 		}
 	}
 	if n := len(hs.history); n > 0 && hs.newest != nil && hs.newest.size < hs.history[n-1].size {
-		first = cmpOr(first, fmt.Errorf("the newest checkpoint signs %d records, an older one %d: an old checkpoint was restored", hs.newest.size, hs.history[n-1].size))
+		first = cmp.Or(first, fmt.Errorf("the newest checkpoint signs %d records, an older one %d: an old checkpoint was restored", hs.newest.size, hs.history[n-1].size))
 	}
-	return hs, cmpOr(err, first)
-}
-
-func cmpOr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
+	return hs, cmp.Or(err, first)
 }
 
 type slotHead struct {

@@ -39,16 +39,22 @@ const (
 type viewLine struct {
 	at   string
 	text []byte
+	room *[]byte // text is in it
 	in   [len(viewNames)]bool
 }
 
+// viewRooms are buffers of lines that were written.
+var viewRooms = sync.Pool{New: func() any { return new(make([]byte, 0, 512)) }}
+
 func makeViewLine(r *Record) viewLine {
-	e := encoder{b: append(make([]byte, 0, 512), timestampHole...), spaced: true}
+	room := viewRooms.Get().(*[]byte)
+	e := encoder{b: append((*room)[:0], timestampHole...), spaced: true}
 	e.seed(r)
 	e.optional("status", string(r.Status))
 	e.optional("effect_id", r.EffectID)
 	e.optional("rule", r.Rule)
-	v := viewLine{text: append(e.b[len(timestampHole):], '}')}
+	*room = append(e.b, '}')
+	v := viewLine{text: (*room)[len(timestampHole):], room: room}
 	v.in = [...]bool{
 		true,
 		strings.HasPrefix(string(r.Event), "capability_"),
@@ -145,6 +151,11 @@ func (v *views) run() {
 		}
 		for i := range v.files {
 			v.write(i, lines)
+		}
+		for _, line := range lines {
+			if cap(*line.room) <= keptBuffer {
+				viewRooms.Put(line.room)
+			}
 		}
 	}
 	for i := range v.files {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"ken/internal/jsonvalid"
 )
 
 // mostNames is how many different texts of one call's arguments are checked. It
@@ -24,31 +26,54 @@ const mostNames = 50_000
 func (f *Facts) Texts(raw json.RawMessage, dirs ...string) { f.texts(nil, raw, dirs) }
 
 func (f *Facts) texts(folders *Folders, raw json.RawMessage, dirs []string) {
-	t := texts{facts: f, seen: map[mention]bool{}, followed: map[mention]bool{}}
+	t := texts{facts: f}
 	for _, dir := range dirs {
 		if filepath.IsAbs(dir) && !slices.ContainsFunc(t.dirs, func(b base) bool { return b.dir == dir }) {
 			t.dirs = append(t.dirs, base{dir: dir, list: folders.list(dir)})
 		}
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
 	for f.Unseen == "" {
-		tok, err := dec.Token()
-		if err != nil {
-			return // at the end; arguments that are no JSON were refused before
+		text, rest, ok := nextText(raw)
+		if !ok {
+			return
 		}
-		if text, ok := tok.(string); ok {
-			t.text(text)
+		t.text(text)
+		raw = rest
+	}
+}
+
+// nextText returns the first text in JSON, the name of a member included, and what
+// follows it. It returns false if there is none. Arguments that are not JSON were
+// refused before.
+func nextText(raw []byte) (text string, rest []byte, ok bool) {
+	begin := bytes.IndexByte(raw, '"')
+	if begin < 0 {
+		return "", nil, false
+	}
+	raw = raw[begin:]
+	for end := 1; end < len(raw); end++ {
+		switch raw[end] {
+		case '\\':
+			end++
+		case '"':
+			quoted, rest := raw[:end+1], raw[end+1:]
+			if text, ok := jsonvalid.Text(quoted); ok {
+				return text, rest, true
+			}
+			err := json.Unmarshal(quoted, &text)
+			return text, rest, err == nil
 		}
 	}
+	return "", nil, false
 }
 
 // texts collects names, each once.
 type texts struct {
 	facts *Facts
 	dirs  []base
-	seen  map[mention]bool
+	seen  mentions
 
-	followed map[mention]bool // names whose targets were added
+	followed mentions // names whose targets were added
 }
 
 // A mention is a name with the list of the facts that it is in.
@@ -56,6 +81,44 @@ type mention struct {
 	whole bool // in Named; otherwise in Mentioned
 	name  string
 }
+
+// mentions is a set. Most calls have few, for which a map takes longer than a look at
+// each.
+type mentions struct {
+	few  []mention
+	many map[mention]bool // holds all of them if there are more than fewMentions
+	room [fewMentions / 2]mention
+}
+
+const fewMentions = 32
+
+// has reports whether a name is in a list, or in Named, where it counts for both.
+func (m *mentions) has(one mention) bool {
+	whole := mention{true, one.name}
+	if m.many != nil {
+		return m.many[one] || m.many[whole]
+	}
+	return slices.ContainsFunc(m.few, func(was mention) bool { return was == one || was == whole })
+}
+
+// add adds a mention that is not there.
+func (m *mentions) add(one mention) {
+	if m.many == nil {
+		if m.few == nil {
+			m.few = m.room[:0]
+		}
+		if m.few = append(m.few, one); len(m.few) <= fewMentions {
+			return
+		}
+		m.many = make(map[mention]bool, 4*fewMentions)
+		for _, was := range m.few {
+			m.many[was] = true
+		}
+	}
+	m.many[one] = true
+}
+
+func (m *mentions) size() int { return max(len(m.few), len(m.many)) }
 
 // A base is a folder that names may be relative to.
 type base struct {
@@ -103,10 +166,10 @@ func (t *texts) add(list *[]string, whole bool, name string) {
 	if len(name) > longestPath {
 		return
 	}
-	if t.followed[mention{whole, name}] || t.followed[mention{true, name}] {
+	if t.followed.has(mention{whole, name}) {
 		return
 	}
-	t.followed[mention{whole, name}] = true
+	t.followed.add(mention{whole, name})
 	t.keep(list, whole, name)
 	for i := range t.dirs {
 		if target := t.dirs[i].target(name); target != "" {
@@ -117,14 +180,14 @@ func (t *texts) add(list *[]string, whole bool, name string) {
 
 // keep adds a name to a list, unless it is there already.
 func (t *texts) keep(list *[]string, whole bool, name string) {
-	if t.seen[mention{whole, name}] || t.seen[mention{true, name}] {
+	if t.seen.has(mention{whole, name}) {
 		return
 	}
-	if len(t.seen) == mostNames {
+	if t.seen.size() == mostNames {
 		t.facts.Unseen = fmt.Sprintf("the arguments have more than %d texts that may name files", mostNames)
 		return
 	}
-	t.seen[mention{whole, name}] = true
+	t.seen.add(mention{whole, name})
 	*list = append(*list, name)
 }
 

@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -101,5 +103,60 @@ func TestTextsLimit(t *testing.T) {
 	f = Facts{}
 	if f.Texts(list(mostNames)); !strings.Contains(f.Unseen, "more than 50000 texts") {
 		t.Errorf("%d: Unseen = %q", mostNames, f.Unseen)
+	}
+}
+
+// FuzzNextText: the texts in JSON are those that encoding/json decodes.
+func FuzzNextText(f *testing.F) {
+	for _, raw := range []string{`{"a":"b","c":["d",{"e\u0066":1.5}],"\"":"\\"}`, `"x"`, `[]`, `{"a":"\ud800","b":"` + "\xff" + `"}`, `"\\\""`} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return
+		}
+		var want, got []string
+		for dec := json.NewDecoder(bytes.NewReader(raw)); ; {
+			tok, err := dec.Token()
+			if err != nil {
+				break
+			}
+			if text, ok := tok.(string); ok {
+				want = append(want, text)
+			}
+		}
+		for rest := raw; ; {
+			text, after, ok := nextText(rest)
+			if !ok {
+				break
+			}
+			got, rest = append(got, text), after
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("texts of %q = %q, want %q", raw, got, want)
+		}
+	})
+}
+
+// TestMentions: a set of few and one of many are the same, and a name that counts as
+// whole counts as a word, too.
+func TestMentions(t *testing.T) {
+	for _, n := range []int{1, fewMentions, fewMentions + 1, 5 * fewMentions} {
+		var m mentions
+		for i := range n {
+			m.add(mention{i%2 == 0, fmt.Sprint(i)})
+		}
+		if m.size() != n {
+			t.Errorf("size of %d mentions = %d", n, m.size())
+		}
+		for i := range n {
+			name := fmt.Sprint(i)
+			if !m.has(mention{i%2 == 0, name}) || m.has(mention{true, name}) != (i%2 == 0) || !m.has(mention{false, name}) {
+				t.Errorf("of %d mentions, number %d is not as it was added", n, i)
+			}
+		}
+		if m.has(mention{false, "other"}) || m.has(mention{true, "other"}) {
+			t.Errorf("a set of %d has what was not added", n)
+		}
 	}
 }

@@ -53,7 +53,7 @@ func TestBackOff(t *testing.T) {
 				_, err := g.Invoke(t.Context(), call)
 				e, _ := errors.AsType[*capability.Error](err)
 				if e == nil || e.Kind != capability.Unavailable || !strings.Contains(err.Error(), "Ken starts it again in") ||
-					!strings.Contains(err.Error(), "no-such-program") || !strings.Contains(e.Fix, "fix s in ") || !now().Equal(begun) {
+					!strings.Contains(err.Error(), "no-such-program") || !strings.Contains(e.Fix, "fix command of s in ") || !now().Equal(begun) {
 					t.Fatalf("while it is left alone: %v after %v", err, now().Sub(begun))
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"ken/capability"
@@ -47,9 +48,22 @@ func (r *Runner) execute(ctx context.Context, inv *invocation) (capability.Resul
 func (r *Runner) finish(inv *invocation, res capability.Result) capability.Result {
 	res, inv.end.bytes = r.results.keep(inv, r.secrets.hide(res))
 	if held := inv.plan.facts.Isolation; len(held) > 0 && res.Meta[MetaIsolation] == "" {
-		res.Meta[MetaIsolation] = string(held) // it said what would hold it, and nothing else since
+		res.Meta[MetaIsolation] = r.isolation.of(held) // it said what would hold it, and nothing else since
 	}
 	return res
+}
+
+// A lastText is the text that was asked for last. Calls of one server have the same
+// isolation.
+type lastText struct{ text atomic.Pointer[string] }
+
+func (l *lastText) of(raw []byte) string {
+	if last := l.text.Load(); last != nil && *last == string(raw) {
+		return *last
+	}
+	text := string(raw)
+	l.text.Store(&text)
+	return text
 }
 
 // recheck makes sure that what runs is what was decided on, under rules that

@@ -119,7 +119,10 @@ func (w *recorder) close(ctx context.Context, inv *invocation, res *capability.R
 	if status := res.Meta[MetaHTTPStatus]; status != "" {
 		inv.notes.add("http_status", status)
 	}
-	if held := res.Meta[MetaIsolation]; held != "" && jsonvalid.Valid([]byte(held)) {
+	switch held := res.Meta[MetaIsolation]; {
+	case held != "" && held == string(inv.plan.facts.Isolation):
+		rec.Isolation = inv.plan.facts.Isolation
+	case held != "" && jsonvalid.Valid([]byte(held)):
 		rec.Isolation = json.RawMessage(held)
 	}
 	if err != nil {

@@ -144,6 +144,7 @@ type Runner struct {
 	records   *recorder
 	results   outputs
 	secrets   secrets
+	isolation lastText
 	joint     bool // effects and grants are in one store, and can be written together
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -202,13 +203,19 @@ type guard struct {
 	limits *limits
 }
 
+// guarding are the headers of every answer. All answers share these lists, which must
+// not be changed.
+var guarding = http.Header{
+	"X-Content-Type-Options":       {"nosniff"},
+	"X-Frame-Options":              {"DENY"},
+	"Referrer-Policy":              {"no-referrer"},
+	"Cross-Origin-Opener-Policy":   {"same-origin"},
+	"Cross-Origin-Resource-Policy": {"same-origin"},
+}
+
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	maps.Copy(h, guarding)
 	if !g.ours(r.Host) {
 		g.forbid(w, r, "wrong-host", "this server is asked for as localhost or 127.0.0.1; serve.hosts adds names")
 		return
@@ -333,9 +340,9 @@ func public(r *http.Request) bool {
 func without(r *http.Request) *http.Request {
 	out := new(http.Request)
 	*out = *r
-	out.Header = r.Header.Clone()
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
-		out.Header.Del(name)
+	out.Header = maps.Clone(r.Header) // the lists are shared and must not be changed
+	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key"} {
+		delete(out.Header, name)
 	}
 	if r.URL.Path == "/" && r.URL.Query().Has(tokenParam) { // HEAD, of one who looks where a link leads
 		at := *r.URL

@@ -73,6 +73,25 @@ func unclearMessage(data []byte) string {
 	return ""
 }
 
+// IsRequest reports whether a message is a request or notification that the SDK can
+// decode. data must be valid JSON that Unclear has no objection to. It returns false
+// for rare messages, too: the caller then has to decode them.
+func IsRequest(data []byte) bool {
+	var version, method bool
+	for name, value := range untrusted.Members(data) {
+		switch name {
+		case "jsonrpc":
+			version = string(value) == `"2.0"`
+		case "method":
+			method = value[0] == '"' && !bytes.ContainsFunc(value, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf })
+		case "id", "params": // the SDK takes any that is clear
+		default:
+			return false
+		}
+	}
+	return version && method
+}
+
 // memberNames are the members of a JSON-RPC message.
 var memberNames = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 

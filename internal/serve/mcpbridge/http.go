@@ -1,14 +1,11 @@
 package mcpbridge
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
-	"ken/capability"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/mcpserver"
@@ -36,15 +33,14 @@ type Handler struct {
 func (h *Handler) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Identity) {
 	control := http.NewResponseController(w)
 	r.Header.Del("Origin") // [auth.Guard] has judged it, and knows serve.origins; the headers are a copy
+	var body []byte
 	if r.Method == http.MethodPost {
-		body, err := h.message(control, w, r)
-		if err != nil {
+		var err error
+		if body, err = h.message(control, w, r); err != nil {
 			p, _ := problem.Of(err)
 			p.Write(w)
 			return
 		}
-		r = r.WithContext(r.Context()) // a copy: the body is not the caller's
-		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
 		http.Error(w, "this connection cannot be kept open", http.StatusInternalServerError)
@@ -56,12 +52,11 @@ func (h *Handler) ServeAs(w http.ResponseWriter, r *http.Request, who auth.Ident
 		defer context.AfterFunc(h.Waiting, cancel)()
 		r = r.WithContext(ctx)
 	}
-	is := func(*http.Request) (capability.Principal, bool) { return who.Principal, true }
 	server := h.People
 	if !who.Decides {
 		server = h.Agents
 	}
-	server.Handler(is).ServeHTTP(w, r)
+	server.ServeMessage(w, r, who.Principal, body)
 }
 
 // message reads a message before its connection may stay open. One that stalls

@@ -25,14 +25,18 @@ func (a *answer) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, len(a.body)+len(meta)+12)
-	out = append(out, a.body[:len(a.body)-1]...)
+	return a.appendWith(make([]byte, 0, len(a.body)+len(meta)+12), meta), nil
+}
+
+// appendWith appends the body with this for _meta.
+func (a *answer) appendWith(b, meta []byte) []byte {
+	b = append(b, a.body[:len(a.body)-1]...)
 	if len(a.body) > 2 {
-		out = append(out, ',')
+		b = append(b, ',')
 	}
-	out = append(out, `"_meta":`...)
-	out = append(out, meta...)
-	return append(out, '}'), nil
+	b = append(b, `"_meta":`...)
+	b = append(b, meta...)
+	return append(b, '}')
 }
 
 // complete begins the body of a final result.

@@ -58,7 +58,7 @@ func (s *Server) endpoint(a *audience, only *session, stateless bool) *endpoint 
 		caps.Resources.Subscribe = true
 		opts.SubscribeHandler, opts.UnsubscribeHandler = ep.subscribe, ep.unsubscribe
 	}
-	ep.sdk = mcp.NewServer(&mcp.Implementation{Name: "ken", Version: s.cfg.Version}, opts)
+	ep.sdk = mcp.NewServer(s.implementation(), opts)
 	if err := errors.Join(ep.answerTasks(), ep.answerSkills()); err != nil {
 		s.log.Error("clients cannot ask about tasks and skills", "error", err)
 	}

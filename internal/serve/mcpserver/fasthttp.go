@@ -8,13 +8,16 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/internal/serve/clearmessage"
+	"ken/internal/untrusted"
 )
 
 // A clientMeta is what a client says of itself with each request of the protocol
@@ -34,8 +37,8 @@ var (
 // serveCall makes the call of a request of the protocol without sessions, past the
 // SDK, which decodes such a request eight times into buffers of 32 KB. Only plain
 // tools/call requests are served here. For everything that is unusual about a
-// request it reports false and has done nothing: that is for the SDK. The body must
-// have passed unclear.
+// request it reports false and has done nothing: that is for the SDK. It lets through
+// only what [clearmessage.Unclear] does.
 func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	if !bytes.Contains(body, callMark) || !plainPost(r) {
 		return false
@@ -53,6 +56,9 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 	if about == nil || r.Header.Get(headerVersion) != about.version {
 		return false
 	}
+	if _, twice := untrusted.TwiceNamed(c.Arguments, 0); twice {
+		return false
+	}
 	sess := ep.s.lobby.find(ep.who, ep.s.cfg.Settle == nil, about.client, ep.surface(about.client), time.Now())
 	if sess.logs() {
 		return false
@@ -60,7 +66,7 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: about.meta, Name: c.Name, Arguments: c.Arguments}}
 	a, err := ep.call(r.Context(), sess, req)
 	if r.Context().Err() == nil { // a client that has gone needs no answer
-		writeMessage(w, ep.message(c.ID, true, a, err), err)
+		ep.writeMessage(w, c.ID, a, err)
 	}
 	return true
 }
@@ -68,7 +74,7 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 // plainPost reports whether a request is one that the SDK would take, by its
 // headers.
 func plainPost(r *http.Request) bool {
-	if r.Method != http.MethodPost || r.Header.Get(headerSession) != "" || len(r.Header.Values("Last-Event-Id")) > 0 || r.Header.Get("Content-Type") != "application/json" {
+	if r.Method != http.MethodPost || r.Header.Get(headerSession) != "" || len(r.Header["Last-Event-Id"]) > 0 || r.Header.Get("Content-Type") != "application/json" {
 		return false
 	}
 	for key := range r.Header {
@@ -77,7 +83,7 @@ func plainPost(r *http.Request) bool {
 		}
 	}
 	var whole, stream bool
-	for _, list := range r.Header.Values("Accept") {
+	for _, list := range r.Header["Accept"] {
 		for kind := range strings.SplitSeq(list, ",") {
 			switch strings.TrimSpace(kind) {
 			case "application/json":
@@ -105,7 +111,7 @@ func (ep *endpoint) metaOf(raw json.RawMessage) *clientMeta {
 		return last
 	}
 	c := &clientMeta{text: string(raw)}
-	if len(raw) == 0 || json.Unmarshal(raw, &c.meta) != nil {
+	if _, twice := untrusted.TwiceNamed(raw, 0); twice || len(raw) == 0 || json.Unmarshal(raw, &c.meta) != nil {
 		return nil
 	}
 	c.version, _ = c.meta[mcp.MetaKeyProtocolVersion].(string)
@@ -136,24 +142,48 @@ func (ep *endpoint) metaOf(raw json.RawMessage) *clientMeta {
 	return c
 }
 
+// The headers of an answer. All answers share these lists, which must not be changed.
+var (
+	uncached  = []string{"no-cache, no-transform"}
+	wholeType = []string{"application/json"}
+	eventType = []string{"text/event-stream"}
+	keptAlive = []string{"keep-alive"}
+)
+
+// events are buffers that answers were written from.
+var events = sync.Pool{New: func() any { return new([]byte) }}
+
+// mostKept is the largest buffer that is used again.
+const mostKept = 64 << 10
+
 // writeMessage writes the answer to a request as the SDK does: an error of the
 // protocol with a status of its own, and all else as the one event of a stream.
-func writeMessage(w http.ResponseWriter, message []byte, err error) {
+func (ep *endpoint) writeMessage(w http.ResponseWriter, id json.RawMessage, a *answer, err error) {
 	h := w.Header()
-	h.Set("Cache-Control", "no-cache, no-transform")
+	h["Cache-Control"] = uncached
 	if status := statusOf(err); status != 0 {
-		h.Set("Content-Type", "application/json")
+		h["Content-Type"] = wholeType
 		w.WriteHeader(status)
-		_, _ = w.Write(message) // a client that has gone needs none
+		_, _ = w.Write(ep.message(nil, id, true, a, err)) // a client that has gone needs none
 		return
 	}
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Connection", "keep-alive")
-	b := make([]byte, 0, len(message)+32)
-	b = append(b, "event: message\ndata: "...)
-	b = append(b, message...)
-	_, _ = w.Write(append(b, "\n\n"...))
+	h["Content-Type"], h["Connection"] = eventType, keptAlive
+	kept := events.Get().(*[]byte)
+	defer events.Put(kept)
+	b := append((*kept)[:0], "event: message\ndata: "...)
+	b = append(ep.message(b, id, true, a, err), "\n\n"...)
+	if len(b) > chunkedFrom {
+		h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	}
+	_, _ = w.Write(b)
+	if cap(b) <= mostKept {
+		*kept = b
+	}
 }
+
+// chunkedFrom is the most bytes of an answer whose length net/http finds itself. It
+// sends more in chunks, in several writes.
+const chunkedFrom = 2 << 10
 
 // statusOf returns the HTTP status of an error that has one, or 0.
 func statusOf(err error) int {

@@ -44,6 +44,8 @@ func TestCallsPastTheSDK(t *testing.T) {
 		{"wrong arguments", call("invoke_capability", `{"capability":"tool:greet","arguments":{"name":1}}`), plain, 200},
 		{"question", call("invoke_capability", `{"capability":"tool:write","arguments":{"name":"Bob"}}`), plain, 200},
 		{"search", call("discover_capabilities", `{"query":"greet somebody"}`), with("Mcp-Name", "discover_capabilities"), 200},
+		{"an argument twice", strings.Replace(greetBob, `"name":"Bob"`, `"name":"Bob","name":"Eve"`, 1), plain, 400},
+		{"a long answer", call("invoke_capability", `{"capability":"tool:greet","arguments":{"name":"`+strings.Repeat("Bob ", 2000)+`"}}`), plain, 200},
 		{"unknown tool", call("nothing", `{}`), with("Mcp-Name", "nothing"), 400},
 		{"no arguments", strings.Replace(greetBob, `"arguments":{"capability":"tool:greet","arguments":{"name":"Bob"}},`, "", 1), plain, 200},
 		{"another name in the header", greetBob, with("Mcp-Name", "discover_capabilities"), 400},
@@ -136,6 +138,10 @@ func TestPlainCallsTakeTheFastWay(t *testing.T) {
 		{"only JSON", body, "Accept", "application/json", false},
 		{"another type", body, "Content-Type", "text/plain", false},
 		{"a stream that broke", body, "Last-Event-Id", "1", false},
+		{"an argument twice", strings.Replace(body, `{"name":"Bob"}`, `{"name":"Bob","name":"Eve"}`, 1), "", "", false},
+		{"a member of _meta twice", strings.Replace(body, `"_meta":{`, `"_meta":{"a":{"b":1,"b":2},`, 1), "", "", false},
+		{"not JSON", body + `]`, "", "", false},
+		{"too deep", strings.Replace(body, `"Bob"`, strings.Repeat("[", 1000)+strings.Repeat("]", 1000), 1), "", "", false},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(tt.body))
 		for k, v := range usual {
@@ -147,6 +153,37 @@ func TestPlainCallsTakeTheFastWay(t *testing.T) {
 		w := httptest.NewRecorder()
 		if got := a.stateless.serveCall(w, r, []byte(tt.body)); got != tt.fast || got != (w.Body.Len() > 0) {
 			t.Errorf("%s: served past the SDK: %t, %s", tt.name, got, w.Body)
+		}
+	}
+}
+
+// TestLongAnswerHasItsLength: a client can tell a long answer that broke off, and it
+// is not sent in chunks.
+func TestLongAnswerHasItsLength(t *testing.T) {
+	h := web(t, New(newBench(t, office).config()))
+	for _, n := range []int{1, 4000, 100_000} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"invoke_capability","arguments":{"capability":"tool:greet","arguments":{"name":"` + strings.Repeat("x", n) + `"}},` + said2026 + `}}`
+		res := post(t, h.URL, body, map[string]string{headerVersion: sessionless, "Mcp-Method": "tools/call", "Mcp-Name": "invoke_capability"})
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.ContentLength != int64(len(text)) || !strings.HasPrefix(string(text), "event: message\ndata: {") || !strings.HasSuffix(string(text), "}\n\n") {
+			t.Errorf("an answer about %d bytes: %v, Content-Length %d of %d: %.80s", n, err, res.ContentLength, len(text), text)
+		}
+	}
+}
+
+// TestAnswerSaysWhichServerItIsFrom: it is Ken, and what the tool's server said of itself
+// is left out; the rest of its metadata stays.
+func TestAnswerSaysWhichServerItIsFrom(t *testing.T) {
+	who := New(newBench(t, office).config()).audience(ada)
+	who.web.Do(who.open)
+	for meta, want := range map[string]string{
+		"": "", `{"io.modelcontextprotocol/serverInfo":{"name":"other"}}`: "", `{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"other"}}`: `"a":1,`,
+	} {
+		a := said(true, "hello\n", false)
+		a.pass(meta)
+		got := string(who.stateless.message(nil, json.RawMessage(`7`), true, a, nil))
+		if want := `{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","content":[{"type":"text","text":"hello\n"}],"_meta":{` + want + `"io.modelcontextprotocol/serverInfo":{"name":"ken","version":"1"}}}}`; got != want {
+			t.Errorf("with metadata %s:\n%s, want\n%s", meta, got, want)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
+	"ken/internal/serve/refusal"
 	"ken/internal/untrusted"
 )
 
@@ -90,8 +91,8 @@ func (l *fastPath) Close() error { return nil }
 
 // feed reads what the client says, line by line.
 func (l *fastPath) feed(r io.Reader) {
-	lines := bufio.NewReaderSize(r, 64<<10)
-	var long []byte // the pieces of a line that is longer than the buffer
+	lines := bufio.NewReaderSize(r, 8<<10) // every session holds one
+	var long []byte                        // the pieces of a line that is longer than the buffer
 	size, most := 0, int(l.ep.s.cfg.MaxBody)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -150,6 +151,9 @@ func (l *fastPath) pass(line []byte, size, most int) error {
 		return nil
 	}
 	for _, one := range messages {
+		if clearmessage.IsRequest(one) {
+			continue // decoding takes buffers of 64 KB
+		}
 		if _, err := jsonrpc.DecodeMessage(one); err != nil {
 			l.refuse(jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0: "+untrusted.Line(err.Error(), 200))
 			return nil
@@ -316,48 +320,51 @@ func (l *fastPath) cancel(line []byte) bool {
 
 // answer writes what came of a call.
 func (l *fastPath) answer(id json.RawMessage, modern bool, a *answer, err error) {
-	_, _ = l.Write(append(l.ep.message(id, modern, a, err), '\n')) // a client that has gone needs none
+	_, _ = l.Write(append(l.ep.message(nil, id, modern, a, err), '\n')) // a client that has gone needs none
 }
 
-// message returns the response to a request with this id, in one line.
-func (ep *endpoint) message(id json.RawMessage, modern bool, a *answer, err error) []byte {
-	if err == nil && modern {
-		if a.Meta == nil {
-			a.Meta = mcp.Meta{}
-		}
-		a.Meta[mcp.MetaKeyServerInfo] = &mcp.Implementation{Name: "ken", Version: ep.s.cfg.Version}
-	}
-	var body []byte
+// message appends the response to a request with this id, in one line.
+func (ep *endpoint) message(b []byte, id json.RawMessage, modern bool, a *answer, err error) []byte {
 	if err == nil {
-		body, err = a.MarshalJSON()
+		b = slices.Grow(b, len(id)+len(a.body)+len(ep.s.about)+64)
 	}
-	if err == nil && bytes.IndexByte(body, '\n') >= 0 {
-		// What came from a server may have lines; a message is one.
-		var one bytes.Buffer
-		err = json.Compact(&one, body)
-		body = one.Bytes()
-	}
-	part := `,"result":`
-	if err != nil {
-		part, body = `,"error":`, errorObject(err)
-	}
-	b := make([]byte, 0, len(`{"jsonrpc":"2.0","id":`)+len(id)+len(part)+len(body)+2)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
-	b = append(b, part...)
-	b = append(b, body...)
+	if err == nil {
+		var whole []byte
+		if whole, err = ep.appendResult(append(b, `,"result":`...), modern, a); err == nil {
+			return append(whole, '}')
+		}
+	}
+	b = append(b, `,"error":`...)
+	b = append(b, refusal.Object(err)...)
 	return append(b, '}')
 }
 
-// errorObject is an error as the protocol has it.
-func errorObject(err error) []byte {
-	wire, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok {
-		wire = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+// appendResult appends an answer in one line. One of the newer protocol says which
+// server it is from.
+func (ep *endpoint) appendResult(b []byte, modern bool, a *answer) ([]byte, error) {
+	begin := len(b)
+	if modern {
+		delete(a.Meta, mcp.MetaKeyServerInfo) // of the server that answered
 	}
-	out, err := json.Marshal(wire)
-	if err != nil {
-		return []byte(`{"code":-32603,"message":"the error cannot be told"}`)
+	if modern && len(a.Meta) == 0 {
+		b = a.appendWith(b, ep.s.about)
+	} else {
+		if modern {
+			a.Meta[mcp.MetaKeyServerInfo] = ep.s.implementation()
+		}
+		body, err := a.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, body...)
 	}
-	return out
+	if bytes.IndexByte(b[begin:], '\n') < 0 && bytes.IndexByte(b[begin:], '\r') < 0 {
+		return b, nil
+	}
+	// What came from a server may have lines; a message is one, and so is an event.
+	var one bytes.Buffer
+	err := json.Compact(&one, b[begin:])
+	return append(b[:begin], one.Bytes()...), err
 }

@@ -19,6 +19,7 @@ import (
 	"ken/internal/address"
 	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
+	"ken/internal/serve/refusal"
 )
 
 const (
@@ -40,45 +41,71 @@ const eventBytes = 1 << 20
 func (s *Server) Handler(who func(*http.Request) (capability.Principal, bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if why := s.foreign(r); why != "" {
-			refuse(w, http.StatusForbidden, why)
+			refusal.Write(w, http.StatusForbidden, why)
 			return
 		}
 		p, ok := who(r)
 		if !ok || p.ID == "" {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "missing token; send Authorization: Bearer TOKEN with a token of this server, as ken token add NAME prints one")
+			refusal.Write(w, http.StatusUnauthorized, "missing token; send Authorization: Bearer TOKEN with a token of this server, as ken token add NAME prints one")
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)
-		a := s.audience(p)
-		a.web.Do(a.open)
-		body, err := bodyOf(r)
-		if err != nil {
-			status := http.StatusBadRequest
-			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-				status = http.StatusRequestEntityTooLarge
+		var body []byte
+		if r.Method == http.MethodPost {
+			var err error
+			if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody)); err != nil {
+				status := http.StatusBadRequest
+				if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+					status = http.StatusRequestEntityTooLarge
+				}
+				refusal.Write(w, status, "the body cannot be read: "+err.Error())
+				return
 			}
-			refuse(w, status, "the body cannot be read: "+err.Error())
-			return
 		}
-		if len(bytes.TrimSpace(body)) > 0 && !jsonvalid.Valid(body) {
-			refuse(w, http.StatusBadRequest, "the body is not one JSON value")
-			return
-		}
-		if why := clearmessage.Unclear(body); why != "" {
-			refuse(w, http.StatusBadRequest, why)
-			return
-		}
-		body = withTrace(r, body)
-		if isModernHTTP(r, body) {
-			a.stateless.knowHeaders()
-			if !a.stateless.serveCall(w, r, body) {
-				translated(w, r, a.stateless.handler)
-			}
-			return
-		}
-		s.guests.serve(w, r, a.stateful.handler)
+		s.serveMessage(w, r, p, body)
 	})
+}
+
+// ServeMessage serves a request of a principal as [Server.Handler] does. body is what was
+// read of a POST, at most [Config.MaxBody].
+func (s *Server) ServeMessage(w http.ResponseWriter, r *http.Request, p capability.Principal, body []byte) {
+	if why := s.foreign(r); why != "" {
+		refusal.Write(w, http.StatusForbidden, why)
+		return
+	}
+	s.serveMessage(w, r, p, body)
+}
+
+func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capability.Principal, body []byte) {
+	a := s.audience(p)
+	a.web.Do(a.open)
+	a.stateless.knowHeaders()
+	traced := len(r.Header["Traceparent"]) > 0
+	if !traced && a.stateless.serveCall(w, r, body) {
+		return
+	}
+	if len(bytes.TrimSpace(body)) > 0 && !jsonvalid.Valid(body) {
+		refusal.Write(w, http.StatusBadRequest, "the body is not one JSON value")
+		return
+	}
+	if why := clearmessage.Unclear(body); why != "" {
+		refusal.Write(w, http.StatusBadRequest, why)
+		return
+	}
+	if traced {
+		if body = withTrace(r, body); a.stateless.serveCall(w, r, body) {
+			return
+		}
+	}
+	if r.Method == http.MethodPost {
+		r = r.WithContext(r.Context()) // a copy: the body is not the caller's
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	if isModernHTTP(r, body) {
+		refusal.Serve(w, r, a.stateless.handler)
+		return
+	}
+	s.guests.serve(w, r, a.stateful.handler)
 }
 
 // open makes what serves a principal over HTTP.
@@ -106,19 +133,6 @@ func isModernHTTP(r *http.Request, body []byte) bool {
 		return false
 	}
 	return bytes.Contains(body, []byte(mcp.MetaKeyProtocolVersion))
-}
-
-// bodyOf reads the body of a request, and restores it for the SDK.
-func bodyOf(r *http.Request) ([]byte, error) {
-	if r.Method != http.MethodPost {
-		return nil, nil
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return body, nil
 }
 
 // foreign says why a request is not from where clients are.
@@ -198,13 +212,13 @@ func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	id := r.Header.Get(headerSession)
 	if id == "" && r.Method == http.MethodPost && !g.room() {
 		w.Header().Set("Retry-After", "60")
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", g.most))
+		refusal.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", g.most))
 		return
 	}
 	if g.begin(id) {
 		defer g.finish(id)
 	}
-	translated(w, r, h)
+	refusal.Serve(w, r, h)
 }
 
 // room makes sure of room for one more, by closing the session that has been

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/envelope"
+	"ken/internal/serve/refusal"
 )
 
 // laterKey is the key in _meta of tools/call that queues the call: true, or an
@@ -114,7 +115,7 @@ func (j *Job) shown(kind string) (*answer, error) {
 	case j.Failure != "":
 		m["status"], m["statusMessage"] = taskFailed, j.Failure
 		if kind != "task" {
-			m["error"] = json.RawMessage(errorObject(fault(jsonrpc.CodeInternalError, j.Failure, nil)))
+			m["error"] = json.RawMessage(refusal.Object(fault(jsonrpc.CodeInternalError, j.Failure, nil)))
 		}
 	case j.Result != nil:
 		m["status"] = taskCompleted

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ type Server struct {
 	cfg   Config
 	log   *slog.Logger
 	key   []byte // seals what travels through clients; new with each process
+	about []byte // the _meta of an answer that has no other: which server it is from
 	lobby lobby
 	now   func() time.Time // when questions were asked and answered
 
@@ -58,8 +60,18 @@ func New(cfg Config) *Server {
 	if _, err := rand.Read(s.key); err != nil {
 		panic(err) // it does not fail on any system that Go runs on
 	}
+	about, err := json.Marshal(mcp.Meta{mcp.MetaKeyServerInfo: s.implementation()})
+	if err != nil {
+		panic(err) // it is made of texts
+	}
+	s.about = about
 	s.guests = guests{by: map[string]*guest{}, most: cfg.MaxSessions, idle: cfg.Idle}
 	return s
+}
+
+// implementation is what Ken says of itself.
+func (s *Server) implementation() *mcp.Implementation {
+	return &mcp.Implementation{Name: "ken", Version: s.cfg.Version}
 }
 
 // An audience is what all sessions of one principal share.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/serve/refusal"
 )
 
 // tasksExtension is the name of the extension of the protocol by which a call may
@@ -265,7 +267,7 @@ func (t *task) shown(kind string) (*answer, error) {
 	case t.status == taskAsks:
 		m["inputRequests"] = t.requests
 	case t.status == taskFailed:
-		m["error"] = json.RawMessage(errorObject(t.err))
+		m["error"] = json.RawMessage(refusal.Object(t.err))
 	case t.status == taskCompleted:
 		body, err := t.result.MarshalJSON()
 		if err != nil {

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 
 	"ken/internal/tracecontext"
@@ -43,6 +42,5 @@ func withTrace(r *http.Request, body []byte) []byte {
 	if err != nil {
 		return body
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(out)), int64(len(out))
 	return out
 }

@@ -26,7 +26,7 @@ type request struct {
 // Call calls a tool with call.Arguments. A result with Failed is the tool's own
 // failure. See the package about questions.
 func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (capability.Result, error) {
-	return l.do(ctx, call, request{
+	return l.do(ctx, &call, request{
 		op: "call tool", name: tool, decode: decodeCall,
 		send: func(ctx context.Context, p *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			if done, err := l.resumeTask(p, answers, state); done {
@@ -46,7 +46,7 @@ func (l *Link) Call(ctx context.Context, call capability.Call, tool string) (cap
 
 // Read reads a resource.
 func (l *Link) Read(ctx context.Context, call capability.Call, uri string) (capability.Result, error) {
-	return l.do(ctx, call, request{
+	return l.do(ctx, &call, request{
 		op: "read resource", name: uri, decode: decodeRead,
 		send: func(ctx context.Context, _ *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			return orNil(l.session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: uri, InputResponses: answers, RequestState: state}))
@@ -56,7 +56,7 @@ func (l *Link) Read(ctx context.Context, call capability.Call, uri string) (capa
 
 // Prompt gets a prompt with its arguments filled in.
 func (l *Link) Prompt(ctx context.Context, call capability.Call, name string, args map[string]string) (capability.Result, error) {
-	return l.do(ctx, call, request{
+	return l.do(ctx, &call, request{
 		op: "get prompt", name: name, decode: decodePrompt,
 		send: func(ctx context.Context, _ *pendingCall, meta mcp.Meta, answers mcp.InputResponseMap, state string) (mcp.Result, error) {
 			return orNil(l.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: name, Arguments: args, InputResponses: answers, RequestState: state}))
@@ -76,7 +76,7 @@ func orNil[R interface {
 	return res, err
 }
 
-func (l *Link) do(ctx context.Context, call capability.Call, r request) (capability.Result, error) {
+func (l *Link) do(ctx context.Context, call *capability.Call, r request) (capability.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return capability.Result{}, l.failure(ctx, r, nil, err)
 	}
@@ -103,7 +103,7 @@ func (l *Link) do(ctx context.Context, call capability.Call, r request) (capabil
 }
 
 // start sends the request. What it posted is waited for by awaitPosted.
-func (l *Link) start(ctx context.Context, call capability.Call, r request) (*pendingCall, *posted, error) {
+func (l *Link) start(ctx context.Context, call *capability.Call, r request) (*pendingCall, *posted, error) {
 	var answers mcp.InputResponseMap
 	var state string
 	if l.modern {
@@ -185,7 +185,7 @@ func (l *Link) outcome(p *pendingCall, r request, res mcp.Result, err error) (ca
 }
 
 // await waits for a call on behalf of a caller.
-func (l *Link) await(ctx context.Context, call capability.Call, r request, p *pendingCall) (capability.Result, error) {
+func (l *Link) await(ctx context.Context, call *capability.Call, r request, p *pendingCall) (capability.Result, error) {
 	to, _ := call.Live.(capability.Reporter)
 	for {
 		select {

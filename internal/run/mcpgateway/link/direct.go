@@ -204,7 +204,7 @@ func (l *Link) postTool(ctx context.Context, p *pendingCall, tool string, call *
 // awaitPosted waits for the answer to a posted request on behalf of a caller. The
 // caller's goroutine does all that is usual. A call that asks something, or that is
 // answered with a task, goes on by itself and is waited for like any other.
-func (l *Link) awaitPosted(ctx context.Context, call capability.Call, r request, p *pendingCall, w *posted) (capability.Result, error) {
+func (l *Link) awaitPosted(ctx context.Context, call *capability.Call, r request, p *pendingCall, w *posted) (capability.Result, error) {
 	to, _ := call.Live.(capability.Reporter)
 	if w.err != nil && ctx.Err() == nil {
 		w.forget()

@@ -87,8 +87,9 @@ func plainAnswer(data []byte) (*jsonrpc.Response, bool) {
 }
 
 // encodeOwn is [jsonrpc.EncodeMessage] for the requests that Ken sends past the SDK,
-// which writes their parameters three times. It reports false for all other messages.
-func encodeOwn(msg jsonrpc.Message) ([]byte, bool) {
+// which writes their parameters three times. It appends to b. It reports false for all
+// other messages.
+func encodeOwn(b []byte, msg jsonrpc.Message) ([]byte, bool) {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok {
 		return nil, false
@@ -97,7 +98,6 @@ func encodeOwn(msg jsonrpc.Message) ([]byte, bool) {
 	if !strings.HasPrefix(id, ownID) || bytes.IndexByte(req.Params, '\n') >= 0 || bytes.IndexByte(req.Params, '\r') >= 0 || !jsonvalid.Valid(req.Params) {
 		return nil, false
 	}
-	b := make([]byte, 0, 64+len(id)+len(req.Method)+len(req.Params))
 	b = strconv.AppendQuote(append(b, `{"jsonrpc":"2.0","id":`...), id)
 	b = strconv.AppendQuote(append(b, `,"method":`...), req.Method)
 	b = append(append(b, `,"params":`...), req.Params...)

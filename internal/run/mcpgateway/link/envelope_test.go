@@ -29,7 +29,7 @@ func TestEncodeOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := &jsonrpc.Request{ID: id, Method: "tools/call", Params: []byte(tt.params)}
-		got, own := encodeOwn(req)
+		got, own := encodeOwn(nil, req)
 		if own != tt.own {
 			t.Errorf("%v %s: written past the SDK: %v", tt.id, tt.params, own)
 		}
@@ -37,7 +37,7 @@ func TestEncodeOwn(t *testing.T) {
 			t.Errorf("%v: wrote %s, the SDK writes %s (%v)", tt.id, got, want, err)
 		}
 	}
-	if _, own := encodeOwn(&jsonrpc.Response{}); own {
+	if _, own := encodeOwn(nil, &jsonrpc.Response{}); own {
 		t.Error("an answer is written past the SDK")
 	}
 }

@@ -290,7 +290,7 @@ func (c *pendingCalls) ask(ctx context.Context, text json.RawMessage) (answer js
 
 // park leaves a call with open questions waiting and returns the inquiry as an
 // error, or nil when there is nothing to ask any more.
-func (c *pendingCalls) park(call capability.Call, r request, p *pendingCall) error {
+func (c *pendingCalls) park(call *capability.Call, r request, p *pendingCall) error {
 	about, err := binding(call, r)
 	if err != nil {
 		return &capability.Error{Kind: capability.Invalid, Op: r.op, Target: r.name, Err: err}
@@ -318,7 +318,7 @@ func (c *pendingCalls) park(call capability.Call, r request, p *pendingCall) err
 
 // resume hands the answers of a call that is made again to the one that is parked
 // under its state, and returns that one.
-func (c *pendingCalls) resume(call capability.Call, r request) (*pendingCall, error) {
+func (c *pendingCalls) resume(call *capability.Call, r request) (*pendingCall, error) {
 	about, err := binding(call, r)
 	if err != nil {
 		return nil, &capability.Error{Kind: capability.Invalid, Op: r.op, Target: r.name, Err: err}

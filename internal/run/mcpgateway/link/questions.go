@@ -85,7 +85,7 @@ func rootsResult(dirs []string) json.RawMessage {
 }
 
 // binding identifies what a call is about, so that an answer resumes no other.
-func binding(call capability.Call, r request) (string, error) {
+func binding(call *capability.Call, r request) (string, error) {
 	digest, err := capability.Call{Target: call.Target, Action: r.op + " " + r.name, Arguments: call.Arguments,
 		Principal: call.Principal, Session: call.Session}.Digest()
 	if err != nil {
@@ -96,7 +96,7 @@ func binding(call capability.Call, r request) (string, error) {
 
 // declined is the error of a call that is made again after its person was sent
 // to a page and did not agree.
-func declined(call capability.Call, r request) error {
+func declined(call *capability.Call, r request) error {
 	for _, raw := range call.Answers {
 		var answer struct{ Action string }
 		if json.Unmarshal(raw, &answer) != nil || answer.Action != "accept" {

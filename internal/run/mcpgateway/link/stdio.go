@@ -237,14 +237,18 @@ func (s *stdio) noise() (int, string) {
 	return s.skipped, b.String()
 }
 
+// writeRooms are buffers of messages that were written at once.
+var writeRooms = sync.Pool{New: func() any { return new([]byte) }}
+
 // Write writes a message if the server's input takes it now. Otherwise it hands it
 // to the goroutine that writes, behind those that wait. A server that does not
 // read its input blocks that goroutine and, once there are writeRoom messages
 // waiting, each Write until its ctx is over.
 func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
-	data, ok := encodeOwn(msg)
+	room := writeRooms.Get().(*[]byte)
+	data, own := encodeOwn((*room)[:0], msg)
 	var err error
-	if !ok {
+	if !own {
 		data, err = jsonrpc.EncodeMessage(msg)
 	}
 	if err != nil {
@@ -257,6 +261,10 @@ func (s *stdio) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	data = append(data, '\n')
 	if s.writeNow(data) {
+		if own {
+			*room = data // at most wholeWrite
+		}
+		writeRooms.Put(room)
 		return nil
 	}
 	s.queued.Add(1)

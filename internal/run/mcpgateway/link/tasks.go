@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -80,9 +81,11 @@ type wireTask struct {
 	Error         *jsonrpc.Error             `json:"error"`
 }
 
+var taskMember = []byte(`"task"`)
+
 // asTask returns the task that a result names, or nil if it names none.
 func asTask(raw *json.RawMessage) *wireTask {
-	if raw == nil || !strings.Contains(string(*raw), `"task"`) {
+	if raw == nil || !bytes.Contains(*raw, taskMember) {
 		return nil
 	}
 	var t wireTask

@@ -1,7 +1,10 @@
-package mcpserver
+// Package refusal writes errors of JSON-RPC, alone and as answers over HTTP.
+package refusal
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,10 +12,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// refuse answers a request that is not served: with a status, and with the error
+// Write answers a request that is not served: with a status, and with the error
 // of JSON-RPC that the protocol lets stand there. It has no id, since the
 // message it is about was not read, or not as one.
-func refuse(w http.ResponseWriter, status int, why string) {
+func Write(w http.ResponseWriter, status int, why string) {
 	code := int64(jsonrpc.CodeInvalidRequest)
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -20,7 +23,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	case strings.HasPrefix(why, "malformed payload"):
 		code = jsonrpc.CodeParseError
 	}
-	b := append([]byte(`{"jsonrpc":"2.0","id":null,"error":`), errorObject(&jsonrpc.Error{Code: code, Message: why})...)
+	b := append([]byte(`{"jsonrpc":"2.0","id":null,"error":`), Object(&jsonrpc.Error{Code: code, Message: why})...)
 	b = append(b, "}\n"...)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -31,7 +34,7 @@ func refuse(w http.ResponseWriter, status int, why string) {
 }
 
 // A translator has the refusals that the SDK writes as plain text said by
-// [refuse]. All else goes through as it is.
+// [Write]. All else goes through as it is.
 type translator struct {
 	http.ResponseWriter
 	status int    // of a refusal; 0: none
@@ -70,12 +73,25 @@ func (t *translator) finish() {
 	if t.status == http.StatusNotFound {
 		why += "; begin a new one with initialize"
 	}
-	refuse(t.ResponseWriter, t.status, why)
+	Write(t.ResponseWriter, t.status, why)
 }
 
-// translated serves with what the SDK refuses in the words of the protocol.
-func translated(w http.ResponseWriter, r *http.Request, h http.Handler) {
+// Serve serves with what the SDK refuses in the words of the protocol.
+func Serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	t := &translator{ResponseWriter: w}
 	defer t.finish()
 	h.ServeHTTP(t, r)
+}
+
+// Object returns an error as JSON-RPC has it.
+func Object(err error) []byte {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		wire = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	out, err := json.Marshal(wire)
+	if err != nil {
+		return []byte(`{"code":-32603,"message":"the error cannot be told"}`)
+	}
+	return out
 }
