@@ -30,7 +30,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/tracecontext internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/coldsort internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/tracecontext internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -55,6 +55,7 @@ var layers = []layer{
 	{"internal/glob", ""},
 	{"internal/jsonappend", ""},
 	{"internal/jsonvalid", ""},
+	{"internal/coldsort", ""},
 	{"internal/duration", ""},
 	{"internal/lazy", ""},
 	{"internal/memory", ""},
@@ -68,7 +69,7 @@ var layers = []layer{
 	{"internal/dirs", "capability"},
 	{"internal/fileerror", "capability"},
 	{"internal/wholefile", ""},
-	{"internal/secret", "capability internal/wholefile"},
+	{"internal/secret", "capability internal/coldsort internal/wholefile"},
 	{"internal/objectstore", "capability"},
 	{"internal/objectstore/objectstoretest", ""},
 	{"internal/secret/detect", ""},
@@ -161,7 +162,7 @@ var layers = []layer{
 	{"internal/talk/prompt", words + ground + "internal/door internal/talk/session"},
 	{"internal/talk/layerfiles", words + ground + "internal/talk/prompt"},
 	{"internal/talk/deliver/...", words + ground + "internal/door internal/talk/model internal/talk/session"},
-	{"internal/talk/slash", words + "internal/spelling"},
+	{"internal/talk/slash", words + "internal/coldsort internal/spelling"},
 	{"internal/talk/event", words + ground + "internal/door internal/talk/model"},
 	{"internal/talk/commands", words + ground + "internal/door internal/govern/policy internal/know/catalog internal/know/source/mcptools internal/talk/event internal/talk/slash"},
 	{"internal/talk/consent", words + ground + "internal/govern/approval internal/talk/event"},
@@ -180,7 +181,7 @@ var layers = []layer{
 	{"internal/serve/doctor", words + ground + "internal/door"},
 	{"internal/serve/clusterhealth", words + ground + "internal/serve/doctor internal/serve/replica"},
 	{"internal/serve/httpapi/...", words + ground + "web internal/door internal/govern/... internal/find/... internal/run/queue internal/talk/... internal/setup internal/add/... internal/connect internal/serve/problem internal/serve/auth internal/serve/doctor"}, // of what lies below the door it takes words, and the queue of calls that run later
-	{"internal/serve/skillshelf", "capability"},
+	{"internal/serve/skillshelf", "capability internal/coldsort"},
 	{"internal/serve/clearmessage", "internal/jsonvalid internal/untrusted"},
 	{"internal/serve/servercard", ""},
 	{"internal/serve/refusal", ""},

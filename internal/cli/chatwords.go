@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/cli/chat"
 	"ken/internal/cli/output"
+	"ken/internal/coldsort"
 	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/spelling"
@@ -62,7 +63,7 @@ func (t *conversation) Complete(line string, cursor int) []slash.Completion {
 			out = append(out, w)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b slash.Completion) int { return strings.Compare(a.Text, b.Text) })
+	coldsort.Stable(out, func(a, b slash.Completion) int { return strings.Compare(a.Text, b.Text) })
 	return slices.CompactFunc(out, func(a, b slash.Completion) bool { return a.Text == b.Text })
 }
 

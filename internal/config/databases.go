@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/secret"
 	"ken/internal/yamldoc"
 )
@@ -114,7 +115,7 @@ func parseDatabases(r *reading, at spot, v yamldoc.Value) ([]Database, bool) {
 		}
 		out = append(out, d)
 	})
-	slices.SortFunc(out, func(a, b Database) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.By(out, func(a, b Database) int { return strings.Compare(a.Name, b.Name) })
 	return out, ok
 }
 

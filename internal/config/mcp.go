@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	hosts "ken/internal/address"
+	"ken/internal/coldsort"
 	"ken/internal/yamldoc"
 )
 
@@ -254,7 +255,7 @@ func parseServers(r *reading, at spot, v yamldoc.Value) ([]Server, bool) {
 		}
 		out = append(out, s)
 	})
-	slices.SortFunc(out, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.By(out, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	return out, ok
 }
 

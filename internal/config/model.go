@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	hosts "ken/internal/address"
+	"ken/internal/coldsort"
 	"ken/internal/yamldoc"
 )
 
@@ -220,6 +221,6 @@ func parseProviders(r *reading, at spot, v yamldoc.Value) ([]Provider, bool) {
 		}
 		out = append(out, p)
 	})
-	slices.SortFunc(out, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.By(out, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
 	return out, ok
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/dirs"
 	"ken/internal/yamldoc"
 )
@@ -50,7 +51,7 @@ func (r *reading) mistyped(at spot, v yamldoc.Value, want string) {
 
 // sorted returns the problems in the order of their lines.
 func (r *reading) sorted() []capability.Problem {
-	slices.SortStableFunc(r.problems, func(a, b capability.Problem) int { return a.Origin.Line - b.Origin.Line })
+	coldsort.Stable(r.problems, func(a, b capability.Problem) int { return a.Origin.Line - b.Origin.Line })
 	return r.problems
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ken/capability"
 	hosts "ken/internal/address"
+	"ken/internal/coldsort"
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
@@ -198,7 +199,7 @@ func likely(key string, names []string) []string {
 			guesses = append(guesses, g)
 		}
 	}
-	slices.SortStableFunc(guesses, func(a, b guess) int {
+	coldsort.Stable(guesses, func(a, b guess) int {
 		return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(a.edits, b.edits), strings.Compare(a.name, b.name))
 	})
 	var out []string

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"ken/internal/coldsort"
 )
 
 // An edit replaces bytes of a document.
@@ -28,7 +30,7 @@ func apply(data []byte, edits []edit) []byte {
 
 func ordered(edits []edit) []edit {
 	edits = slices.Clone(edits)
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	coldsort.Stable(edits, func(a, b edit) int { return a.start - b.start })
 	return edits
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // Config says where secrets are.
@@ -214,7 +215,7 @@ func (s *Store) List() ([]Item, error) {
 	for name, e := range s.secrets {
 		out = append(out, Item{Name: name, Set: e.Set, Shadowed: s.env[name] != "", Unguarded: unguarded(e.Value)})
 	}
-	slices.SortFunc(out, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.By(out, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -244,7 +245,7 @@ func (s *Store) Values() iter.Seq2[string, Value] {
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b held) int {
+	coldsort.By(all, func(a, b held) int {
 		if n := len(b.value.Reveal()) - len(a.value.Reveal()); n != 0 {
 			return n
 		}

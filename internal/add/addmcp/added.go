@@ -4,9 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"ken/internal/coldsort"
 	"ken/internal/wholefile"
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
@@ -75,7 +75,7 @@ func List(cfg Config) ([]Added, error) {
 			out = append(out, a)
 		}
 	}
-	slices.SortFunc(out, func(a, b Added) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.By(out, func(a, b Added) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/coldsort"
 	"ken/internal/talk/slash"
 )
 
@@ -173,7 +174,7 @@ func (c *chat) completions() []slash.Completion {
 	items = slices.DeleteFunc(items, func(i slash.Completion) bool {
 		return i.Start < 0 || i.End < i.Start || i.End > len(e.text) || i.Text == e.text[i.Start:i.End]
 	})
-	slices.SortStableFunc(items, func(a, b slash.Completion) int { return strings.Compare(a.Text, b.Text) })
+	coldsort.Stable(items, func(a, b slash.Completion) int { return strings.Compare(a.Text, b.Text) })
 	return slices.CompactFunc(items, func(a, b slash.Completion) bool { return a.Text == b.Text })
 }
 

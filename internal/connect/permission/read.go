@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ken/internal/coldsort"
 )
 
 // A File is one file of a client's configuration.
@@ -299,7 +301,7 @@ func geminiPolicies(b *reader) error {
 			}
 		}
 	}
-	slices.SortStableFunc(rules, func(x, y rule) int { return cmp.Compare(x.priority, y.priority) })
+	coldsort.Stable(rules, func(x, y rule) int { return cmp.Compare(x.priority, y.priority) })
 	for _, r := range rules {
 		b.says(r.decision)
 	}

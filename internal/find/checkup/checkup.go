@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/find/eval"
 	"ken/internal/find/outcome"
 	"ken/internal/know/index"
@@ -128,10 +129,10 @@ func Run(ctx context.Context, find eval.Finder, corpus []*capability.Capability,
 	for _, p := range pairs {
 		r.Confusable = append(r.Confusable, *p)
 	}
-	slices.SortFunc(r.Confusable, func(a, b Pair) int {
+	coldsort.By(r.Confusable, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(b.Turns, a.Turns), cmp.Compare(b.Lost, a.Lost), cmp.Compare(a.ID, b.ID), cmp.Compare(a.With, b.With))
 	})
-	slices.SortStableFunc(r.Improve, func(a, b Advice) int {
+	coldsort.Stable(r.Improve, func(a, b Advice) int {
 		return cmp.Or(cmp.Compare(b.Lost*max(a.Of, 1), a.Lost*max(b.Of, 1)), cmp.Compare(len(b.How), len(a.How)), cmp.Compare(a.ID, b.ID))
 	})
 	return r, nil

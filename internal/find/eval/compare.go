@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"ken/internal/coldsort"
 )
 
 const (
@@ -140,7 +142,7 @@ func changed(list []pair) []Changed {
 	moved := slices.DeleteFunc(slices.Clone(list), func(p pair) bool {
 		return p.a.NDCG5 == p.b.NDCG5 && p.a.Recall5 == p.b.Recall5
 	})
-	slices.SortStableFunc(moved, func(p, q pair) int {
+	coldsort.Stable(moved, func(p, q pair) int {
 		return cmp.Or(
 			cmp.Compare(math.Abs(q.b.NDCG5-q.a.NDCG5), math.Abs(p.b.NDCG5-p.a.NDCG5)),
 			cmp.Compare(math.Abs(q.b.Recall5-q.a.Recall5), math.Abs(p.b.Recall5-p.a.Recall5)),

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // A Mean is a number taken over many. Over none it is not a number, which JSON
@@ -161,7 +162,7 @@ func (r Report) Misses(n int) []PerQuery {
 		}
 		return p.NDCG5 >= 100
 	})
-	slices.SortStableFunc(out, func(a, b PerQuery) int {
+	coldsort.Stable(out, func(a, b PerQuery) int {
 		return cmp.Or(cmp.Compare(a.NDCG5, b.NDCG5), cmp.Compare(a.Recall10, b.Recall10))
 	})
 	return out[:min(n, len(out))]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // What an answer holds at most.
@@ -241,12 +242,12 @@ func (s *sums) overview() Overview {
 	for rule, n := range s.refusals {
 		o.Refusals = append(o.Refusals, Refusal{rule, n})
 	}
-	slices.SortFunc(o.Refusals, func(a, b Refusal) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Rule, b.Rule)) })
+	coldsort.By(o.Refusals, func(a, b Refusal) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Rule, b.Rule)) })
 	for _, c := range s.capabilities {
 		c.settle()
 		o.Capabilities = append(o.Capabilities, *c)
 	}
-	slices.SortFunc(o.Capabilities, func(a, b CapabilityUse) int {
+	coldsort.By(o.Capabilities, func(a, b CapabilityUse) int {
 		return cmp.Or(b.Used+b.Failed-a.Used-a.Failed, b.Shown-a.Shown, b.Refused-a.Refused, cmp.Compare(a.ID, b.ID))
 	})
 	o.Notes = s.notes(o, cutDays)

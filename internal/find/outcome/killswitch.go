@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/duration"
 )
 
@@ -212,7 +213,7 @@ func (s *Switch) often(now time.Time) string {
 	for id := range counts {
 		ids = append(ids, id)
 	}
-	slices.SortFunc(ids, func(a, b capability.ID) int {
+	coldsort.By(ids, func(a, b capability.ID) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	var most []string

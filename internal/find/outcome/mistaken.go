@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // Mistaken is a tool that was shown first, and another one that was called
@@ -52,7 +53,7 @@ func MistakenFor(events iter.Seq2[Event, error]) []Mistaken {
 	for pair, n := range counts {
 		out = append(out, Mistaken{Shown: pair[0], Used: pair[1], Turns: n})
 	}
-	slices.SortFunc(out, func(a, b Mistaken) int {
+	coldsort.By(out, func(a, b Mistaken) int {
 		return cmp.Or(cmp.Compare(b.Turns, a.Turns), cmp.Compare(a.Shown, b.Shown), cmp.Compare(a.Used, b.Used))
 	})
 	return out

@@ -2,8 +2,9 @@ package outcome
 
 import (
 	"cmp"
-	"slices"
 	"time"
+
+	"ken/internal/coldsort"
 )
 
 // pricing prices turns. See [Insights] for what it takes for granted.
@@ -105,7 +106,7 @@ func (m *pricing) used() []Price {
 			out = append(out, p.Price)
 		}
 	}
-	slices.SortFunc(out, func(a, b Price) int { return cmp.Compare(a.Model, b.Model) })
+	coldsort.By(out, func(a, b Price) int { return cmp.Compare(a.Model, b.Model) })
 	return out
 }
 

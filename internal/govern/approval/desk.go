@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/duration"
 	"ken/internal/store"
 )
@@ -194,7 +195,7 @@ func (d *Desk) List(ctx context.Context, f Filter) ([]Ticket, error) {
 			list = append(list, t)
 		}
 	}
-	slices.SortFunc(list, func(a, b Ticket) int {
+	coldsort.By(list, func(a, b Ticket) int {
 		return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.ID, b.ID))
 	})
 	return list, errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
 )
@@ -475,7 +476,7 @@ func (d *Desk) Held(ctx context.Context, f Filter) ([]Grant, error) {
 			list = append(list, g)
 		}
 	}
-	slices.SortFunc(list, func(a, b Grant) int {
+	coldsort.By(list, func(a, b Grant) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
 	})
 	return list, errors.Join(errs...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
 )
@@ -191,7 +192,7 @@ func (d *Desk) see(ctx context.Context, p place) (*view, look, error) {
 		}
 	}
 	order := []Scope{Always, Until, Session, Once}
-	slices.SortStableFunc(v.grants, func(a, b Grant) int {
+	coldsort.Stable(v.grants, func(a, b Grant) int {
 		return cmp.Compare(slices.Index(order, a.Scope), slices.Index(order, b.Scope))
 	})
 	v.kin[p.kin] = k

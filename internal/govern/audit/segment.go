@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"ken/internal/coldsort"
 	"ken/internal/wholefile"
 )
 
@@ -86,7 +87,7 @@ func listChains(dir string) (chains []chainFiles, strays []string, err error) {
 	for _, c := range chains {
 		slices.Sort(c.segments)
 	}
-	slices.SortFunc(chains, func(a, b chainFiles) int { return cmp.Compare(a.name, b.name) })
+	coldsort.By(chains, func(a, b chainFiles) int { return cmp.Compare(a.name, b.name) })
 	return chains, strays, nil
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"ken/internal/coldsort"
 )
 
 // A State is what [Verify] found about a chain. The first four are in order.
@@ -236,6 +238,6 @@ func (v *verifier) claimsOn(name string, hs heads) []claim {
 	if hs.newest != nil {
 		claims = append(claims, claim{hs.newest.size, hs.newest.root, "the newest signed checkpoint"})
 	}
-	slices.SortStableFunc(claims, func(a, b claim) int { return int(min(1, max(-1, a.size-b.size))) })
+	coldsort.Stable(claims, func(a, b claim) int { return int(min(1, max(-1, a.size-b.size))) })
 	return claims
 }

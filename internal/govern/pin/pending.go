@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ken/internal/coldsort"
 	"ken/internal/store"
 )
 
@@ -98,6 +99,6 @@ func (d *Desk) List(ctx context.Context) ([]Server, error) {
 		}
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b Server) int { return strings.Compare(a.Key, b.Key) })
+	coldsort.By(out, func(a, b Server) int { return strings.Compare(a.Key, b.Key) })
 	return out, errors.Join(errs...)
 }

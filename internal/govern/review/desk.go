@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/govern/audit"
 	"ken/internal/store"
 )
@@ -309,7 +310,7 @@ func (d *Desk) List(ctx context.Context, tenant string) ([]Switch, error) {
 		}
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b Switch) int { return compareKeys(a.Key, b.Key) })
+	coldsort.By(out, func(a, b Switch) int { return compareKeys(a.Key, b.Key) })
 	return out, errors.Join(errs...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // rebuildLocked makes a snapshot of all batches and puts it in place, unless it
@@ -563,7 +564,7 @@ func merged(versions [][]Change) []Change {
 		}
 	}
 	out := slices.Collect(maps.Values(byID))
-	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	coldsort.By(out, func(a, b Change) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return out
 }
 

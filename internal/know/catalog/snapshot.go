@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/spelling"
 	"ken/internal/untrusted"
 )
@@ -267,7 +268,7 @@ func (s *Snapshot) Stats() Stats {
 }
 
 func sortProblems(ps []capability.Problem) {
-	slices.SortStableFunc(ps, func(a, b capability.Problem) int {
+	coldsort.Stable(ps, func(a, b capability.Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.Severity, b.Severity),
 			cmp.Compare(a.Origin.Path, b.Origin.Path),

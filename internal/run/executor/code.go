@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/programs"
 )
 
@@ -33,7 +34,7 @@ func Digest(files []File) string {
 		return ""
 	}
 	sorted := slices.Clone(files)
-	slices.SortFunc(sorted, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	coldsort.By(sorted, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	h := sha256.New()
 	for _, f := range sorted {
 		for _, s := range [...]string{f.Name, f.Path, f.SHA256} {

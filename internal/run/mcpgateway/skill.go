@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/know/source/mcpskill"
 	"ken/internal/know/source/seal"
 	"ken/internal/untrusted"
@@ -81,7 +82,7 @@ func (o *offer) accepted() (out []Skill) {
 			out = append(out, Skill{Entry: e, Read: id})
 		}
 	}
-	slices.SortFunc(out, func(a, b Skill) int { return cmp.Compare(a.URI, b.URI) })
+	coldsort.By(out, func(a, b Skill) int { return cmp.Compare(a.URI, b.URI) })
 	return out
 }
 

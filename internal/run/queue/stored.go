@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/store"
 )
 
@@ -381,7 +381,7 @@ func (q *Stored) List(ctx context.Context, f Filter) ([]Job, error) {
 			list = append(list, j)
 		}
 	}
-	slices.SortFunc(list, func(a, b Job) int { return cmp.Or(a.Added.Compare(b.Added), cmp.Compare(a.ID, b.ID)) })
+	coldsort.By(list, func(a, b Job) int { return cmp.Or(a.Added.Compare(b.Added), cmp.Compare(a.ID, b.ID)) })
 	return list, errors.Join(errs...)
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ken/internal/coldsort"
 )
 
 func sorted(names []string) []string {
@@ -57,7 +59,7 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	for _, k := range all {
 		out.Bytes += k.size
 	}
-	slices.SortFunc(all, func(a, b kept) int { return strings.Compare(a.handle, b.handle) })
+	coldsort.By(all, func(a, b kept) int { return strings.Compare(a.handle, b.handle) })
 	for _, k := range all {
 		switch {
 		case k.part:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // A Running is a call that has not ended.
@@ -140,7 +141,7 @@ func (c *calls) running() []Running {
 	c.mu.Lock()
 	out := c.runningLocked()
 	c.mu.Unlock()
-	slices.SortFunc(out, older)
+	coldsort.By(out, older)
 	return out
 }
 
@@ -157,7 +158,7 @@ func (c *calls) unended() []Running {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := slices.AppendSeq(c.runningLocked(), maps.Values(c.left))
-	slices.SortFunc(out, older)
+	coldsort.By(out, older)
 	return out
 }
 

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/duration"
 	"ken/internal/store"
 	"ken/internal/wholefile"
@@ -557,7 +558,7 @@ func Members(ctx context.Context, db *store.Store) ([]Member, error) {
 		m.Skew, m.Links = m.Clock.Sub(item.Expires.Add(-life)), nil
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b Member) int {
+	coldsort.By(out, func(a, b Member) int {
 		return strings.Compare(a.Host+a.Started.String()+a.ID, b.Host+b.Started.String()+b.ID)
 	})
 	return out, nil

@@ -5,10 +5,10 @@ package reviews
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/govern/extensions"
 	"ken/internal/govern/pin"
 	"ken/internal/govern/review"
@@ -41,7 +41,7 @@ func (l List) List(ctx context.Context) ([]catalogapi.Review, error) {
 		return nil, err
 	}
 	out = append(out, servers...)
-	slices.SortStableFunc(out, func(x, y catalogapi.Review) int {
+	coldsort.Stable(out, func(x, y catalogapi.Review) int {
 		switch {
 		case x.Pending == y.Pending:
 			return strings.Compare(x.Name, y.Name)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 const main = "/SKILL.md"
@@ -154,7 +155,7 @@ func (s *Shelf) Children(dir string) []Child {
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b Child) int { return strings.Compare(a.URI, b.URI) })
+	coldsort.By(out, func(a, b Child) int { return strings.Compare(a.URI, b.URI) })
 	return out
 }
 

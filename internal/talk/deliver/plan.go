@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/door"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
@@ -89,7 +90,7 @@ func (in *PlanInput) last() []llm.Tool {
 // prefix sorts offers and puts Ken's own tools after them.
 func prefix(offers []Offer, last []llm.Tool) ([]llm.Tool, []session.Offer) {
 	sorted := slices.Clone(offers)
-	slices.SortFunc(sorted, func(a, b Offer) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
+	coldsort.By(sorted, func(a, b Offer) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
 	tools := make([]llm.Tool, 0, len(sorted)+len(last))
 	entries := make([]session.Offer, 0, len(sorted))
 	for i := range sorted {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/door"
 	"ken/internal/talk/deliver/offers"
 	"ken/internal/talk/event"
@@ -71,7 +72,7 @@ func (t turn) writeEntry(notes []session.Entry, e session.Entry) error {
 	if len(e.Blocks) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
+	coldsort.Stable(e.Blocks, func(a, b llm.Block) int { return boolOf(a.Result == nil) - boolOf(b.Result == nil) })
 	return t.log.append(append(notes, e)...)
 }
 
@@ -243,7 +244,7 @@ func nearest(v door.View, name string) []string {
 			list = append(list, near{string(e.ID), d})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b near) int { return a.d - b.d })
+	coldsort.Stable(list, func(a, b near) int { return a.d - b.d })
 	var out []string
 	for _, n := range list[:min(len(list), 3)] {
 		out = append(out, n.id)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/tokenizer"
 )
 
@@ -117,7 +118,7 @@ func sorted(layers []Layer) []Layer {
 		}
 		return len(known)
 	}
-	slices.SortStableFunc(out, func(a, b Layer) int {
+	coldsort.Stable(out, func(a, b Layer) int {
 		return cmp.Or(rank(a.Name)-rank(b.Name), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Text, b.Text), compareBool(b.Must, a.Must))
 	})
 	return out

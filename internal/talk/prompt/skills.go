@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/coldsort"
 	"ken/internal/untrusted"
 )
 
@@ -30,7 +31,7 @@ type Skill struct {
 // Where none is enabled, or none says anything, the layer has no text.
 func Skills(list []Skill) Layer {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Skill) int {
+	coldsort.Stable(list, func(a, b Skill) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Block, b.Block), compareBool(a.Own, b.Own))
 	})
 	var b strings.Builder

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // A Command is what a person calls by "/name". It is plain data.
@@ -74,7 +75,7 @@ func Commands(capabilities []*capability.Capability, schema func(*capability.Cap
 		}
 		commands[i].add(c, action, schema)
 	}
-	slices.SortStableFunc(commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.Stable(commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return commands
 }
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"ken/internal/coldsort"
 )
 
 // A Completion is one way to go on at the cursor: Text replaces the bytes of
@@ -78,7 +80,7 @@ func (c *completer) offer(text, kind, description string) {
 }
 
 func (c *completer) sorted() []Completion {
-	slices.SortStableFunc(c.out, func(a, b Completion) int { return strings.Compare(a.Text, b.Text) })
+	coldsort.Stable(c.out, func(a, b Completion) int { return strings.Compare(a.Text, b.Text) })
 	c.out = slices.CompactFunc(c.out, func(a, b Completion) bool { return a.Text == b.Text })
 	return c.out[:min(len(c.out), maxCompletions)]
 }

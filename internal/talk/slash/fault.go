@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/spelling"
 )
 
@@ -117,7 +118,7 @@ func nearest(given string, known []string) []string {
 			guesses = append(guesses, guess{word, rank, edits})
 		}
 	}
-	slices.SortStableFunc(guesses, func(a, b guess) int {
+	coldsort.Stable(guesses, func(a, b guess) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.edits, b.edits), strings.Compare(a.word, b.word))
 	})
 	var out []string

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // An Index finds commands by what a person types. What it answers never
@@ -39,7 +40,7 @@ func New(commands []Command) *Index {
 		commands: slices.Clone(commands),
 		names:    map[string][]*Command{}, qualified: map[string][]*Command{}, aliases: map[string][]*Command{},
 	}
-	slices.SortStableFunc(x.commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	coldsort.Stable(x.commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	for i := range x.commands {
 		cmd := &x.commands[i]
 		x.names[cmd.Name] = append(x.names[cmd.Name], cmd)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 )
 
 // A Signature says which arguments an action takes.
@@ -170,7 +171,7 @@ func (s *Signature) place(positions []int) {
 			order[p.Name] = maxParameters + 1
 		}
 	}
-	slices.SortStableFunc(s.Parameters, func(a, b Parameter) int { return order[a.Name] - order[b.Name] })
+	coldsort.Stable(s.Parameters, func(a, b Parameter) int { return order[a.Name] - order[b.Name] })
 	if n := len(s.Parameters); n > 0 && !placed && rest < 0 {
 		last := &s.Parameters[n-1]
 		texts := last.Name == "args" && last.is("array") && (len(last.Items) == 0 || slices.Equal(last.Items, []string{"string"}))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/coldsort"
 	"ken/internal/know/source/format"
 	"ken/internal/untrusted"
 	"ken/internal/yamldoc"
@@ -197,7 +198,7 @@ func (e *Entry) Paths() []string {
 func (e *Entry) Sum() string {
 	h := sha256.New()
 	files := slices.Clone(e.Resources)
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.URI, b.URI) })
+	coldsort.By(files, func(a, b File) int { return strings.Compare(a.URI, b.URI) })
 	var front any
 	dec := json.NewDecoder(strings.NewReader(string(e.Frontmatter)))
 	dec.UseNumber()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/run/executor"
 )
 
@@ -288,7 +289,7 @@ func apply(text []byte, edits []edit) (out []byte, moved []int, err error) {
 		}
 		spots = append(spots, spot{from: from, to: from + len(e.old), edit: i})
 	}
-	slices.SortStableFunc(spots, func(a, b spot) int { return a.from - b.from })
+	coldsort.Stable(spots, func(a, b spot) int { return a.from - b.from })
 	for i := 1; i < len(spots); i++ {
 		if spots[i].from < spots[i-1].to {
 			return nil, nil, mismatch("edits %d and %d change the same lines", spots[i-1].edit+1, spots[i].edit+1)

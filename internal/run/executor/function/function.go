@@ -22,6 +22,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/run/executor"
 )
 
@@ -158,7 +159,7 @@ func (e *Executor) Tools() []executor.Tool {
 	for _, f := range e.functions {
 		out = append(out, executor.Tool{Capability: f.Capability, Detail: capability.Detail{Schema: slices.Clone(f.Schema)}})
 	}
-	slices.SortFunc(out, func(a, b executor.Tool) int {
+	coldsort.By(out, func(a, b executor.Tool) int {
 		if a.Capability.ID < b.Capability.ID {
 			return -1
 		}

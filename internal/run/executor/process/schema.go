@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/coldsort"
 	"ken/internal/run/executor"
 )
 
@@ -106,7 +107,7 @@ func (s schema) positional() []property {
 			out = append(out, p)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b property) int { return a.position - b.position })
+	coldsort.Stable(out, func(a, b property) int { return a.position - b.position })
 	return out
 }
 

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"ken/capability"
+	"ken/internal/coldsort"
 	"ken/internal/programs"
 	"ken/internal/run/executor"
 )
@@ -54,7 +54,7 @@ func marks(cmd string, outside func(name string) bool) []executor.Mark {
 	})
 	// The longer of two that begin together stays, and takes the reason of what
 	// overlaps it.
-	slices.SortStableFunc(m.list, func(a, b executor.Mark) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
+	coldsort.Stable(m.list, func(a, b executor.Mark) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To)) })
 	var out []executor.Mark
 	end := 0
 	for _, one := range m.list {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
+	"ken/internal/coldsort"
 	"ken/internal/tokenizer"
 )
 
@@ -43,6 +43,6 @@ func (v *Reviews) Costs(ctx context.Context) []Cost {
 	for _, c := range by {
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(x, y Cost) int { return cmp.Or(y.Tokens-x.Tokens, strings.Compare(x.Server, y.Server)) })
+	coldsort.By(out, func(x, y Cost) int { return cmp.Or(y.Tokens-x.Tokens, strings.Compare(x.Server, y.Server)) })
 	return out
 }
