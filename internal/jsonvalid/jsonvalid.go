@@ -5,6 +5,7 @@ package jsonvalid
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -202,11 +203,47 @@ func digits(data []byte, at int) int {
 }
 
 // Text returns the text of a JSON string as [encoding/json] decodes it. It reports
-// false for everything else, and for a string with escapes or invalid UTF-8: decode
+// false for everything else, and for a string with \u escapes or invalid UTF-8: decode
 // that in full. raw must be valid JSON without space around it.
 func Text(raw []byte) (string, bool) {
-	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 || !utf8.Valid(raw) {
+	if len(raw) < 2 || raw[0] != '"' || !utf8.Valid(raw) {
 		return "", false
 	}
-	return string(raw[1 : len(raw)-1]), true
+	raw = raw[1 : len(raw)-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw), true
+	}
+	return unescape(raw)
+}
+
+// unescape returns the text between the quotes of a JSON string. It reports false if
+// there is a \u escape.
+func unescape(raw []byte) (string, bool) {
+	var out strings.Builder
+	out.Grow(len(raw))
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 {
+			out.Write(raw)
+			return out.String(), true
+		}
+		out.Write(raw[:at])
+		c := raw[at+1]
+		switch c {
+		case 'u':
+			return "", false
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		}
+		out.WriteByte(c)
+		raw = raw[at+2:]
+	}
 }

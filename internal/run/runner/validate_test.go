@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"ken/capability"
 	"ken/internal/run/result"
@@ -316,4 +318,38 @@ func wide(n int) string {
 	}
 	fmt.Fprintf(&b, `"d%d":{"type":"object"}}}`, n)
 	return b.String()
+}
+
+// FuzzPlainObject: an object that is read quickly is the one that encoding/json reads.
+func FuzzPlainObject(f *testing.F) {
+	for _, s := range []string{`{}`, `{"a":"b","n":-1.5e3,"t":true,"f":false,"z":null}`, `{"a":1,"a":2}`, `{"a":{"b":1}}`, `{"a":[1]}`, `{"\u0061":"\n","a":"\u0062"}`, `{"a":1e999}`, `null`, `{"a":1}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if len(raw) == 0 || !utf8.Valid(raw) {
+			return
+		}
+		got, ok := plainObject(raw)
+		if !ok {
+			return
+		}
+		var want map[string]any
+		if err := json.Unmarshal(raw, &want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("plainObject(%q) = %v, encoding/json returns %v, %v", raw, got, want, err)
+		}
+	})
+}
+
+func TestPlainObject(t *testing.T) {
+	for args, plain := range map[string]bool{
+		`{"text":"say this again, number 17","n":17}`: true,
+		`{"text":"a\nb \"c\""}`:                       true,
+		`{"list":[1]}`:                                false,
+		`{"n":1e999}`:                                 false,
+		`["a"]`:                                       false,
+	} {
+		if _, ok := plainObject([]byte(args)); ok != plain {
+			t.Errorf("plainObject(%s) reports %t, want %t", args, ok, plain)
+		}
+	}
 }

@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,11 +23,34 @@ func (a *answer) MarshalJSON() ([]byte, error) {
 	if len(a.Meta) == 0 {
 		return a.body, nil
 	}
-	meta, err := json.Marshal(a.Meta)
+	meta, err := appendMeta(make([]byte, 0, 256), a.Meta)
 	if err != nil {
 		return nil, err
 	}
 	return a.appendWith(make([]byte, 0, len(a.body)+len(meta)+12), meta), nil
+}
+
+// appendMeta appends metadata as an object, in the order of its names. Nearly all
+// results of tools have some, so it does not go through encoding/json.
+func appendMeta(b []byte, meta mcp.Meta) ([]byte, error) {
+	b = append(b, '{')
+	for i, key := range slices.Sorted(maps.Keys(meta)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsonappend.String(b, key), ':')
+		switch value := meta[key].(type) {
+		case json.RawMessage:
+			b = append(b, value...)
+		default:
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			b = append(b, raw...)
+		}
+	}
+	return append(b, '}'), nil
 }
 
 // appendWith appends the body with this for _meta.

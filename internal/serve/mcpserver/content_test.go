@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -147,5 +148,33 @@ func TestSafeTexts(t *testing.T) {
 	}
 	if same, n := safeTexts(`{ "messages" : [] }`); n != 0 || same != `{ "messages" : [] }` {
 		t.Errorf("safeTexts = %s, %d; want it as it was", same, n)
+	}
+}
+
+// TestMetadataIsWritten: metadata is what encoding/json would write, whatever it holds.
+func TestMetadataIsWritten(t *testing.T) {
+	for _, meta := range []mcp.Meta{
+		{"a": 1},
+		{"b": "x\n\"", "a": json.RawMessage(`{"c":[1,"</script>"]}`), "é\"": true, "z": map[string]any{"n": nil}},
+	} {
+		a := &answer{body: []byte(`{"content":[]}`)}
+		a.Meta = meta
+		raw, err := a.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Meta map[string]any `json:"_meta"`
+		}
+		var want map[string]any
+		plain, err := json.Marshal(meta)
+		if err := errors.Join(err, json.Unmarshal(plain, &want), json.Unmarshal(raw, &got)); err != nil || !reflect.DeepEqual(got.Meta, want) {
+			t.Errorf("MarshalJSON = %s, %v; want the metadata %s", raw, err, plain)
+		}
+	}
+	a := &answer{body: []byte(`{}`)}
+	a.Meta = mcp.Meta{"a": func() {}}
+	if _, err := a.MarshalJSON(); err == nil {
+		t.Error("MarshalJSON writes a function")
 	}
 }
