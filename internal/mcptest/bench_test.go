@@ -203,30 +203,32 @@ func BenchmarkMCPCall(b *testing.B) {
 
 // BenchmarkMCPHTTP makes the same calls and searches over HTTP: through the least
 // that could stand between, and through ken serve, in turns. It reports what a call
-// leaves behind as garbage, too, as the server counts it.
+// leaves behind as garbage, too, as the server counts it, and both for a client of an
+// older protocol, with a session.
 func BenchmarkMCPHTTP(b *testing.B) {
 	many := manyTools(b)
 	arguments := func(i int) map[string]any { return map[string]any{"text": fmt.Sprint("say this again, number ", i)} }
 	cmd := exec.Command(build(b, "ken/internal/mcptest/relay"), append([]string{"-http", "127.0.0.1:0"}, many...)...)
-	relay := &peer{session: dialHTTP(b, startCommand(b, cmd)), between: []int{cmd.Process.Pid}, call: func(i int) *mcp.CallToolParams {
+	relay := &peer{session: dialHTTP(b, startCommand(b, cmd), ""), between: []int{cmd.Process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "echo", Arguments: arguments(i)}
 	}}
 	p := newPlace(b, allowAll+"mcp: {surface: bridge}\ndiscovery: {reader: fast}\nserve: {auth: off}\n", map[string]definition{"many": {Command: many[0], Args: many[1:]}})
 	p.prepare("mcp:many/echo")
 	url, process := p.serve()
-	session := dialHTTP(b, url)
+	session := dialHTTP(b, url, "")
 	call := &peer{session: session, between: []int{process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:many/echo", "arguments": arguments(i)}}
 	}}
+	older := &peer{session: dialHTTP(b, url, "2025-11-25"), between: call.between, call: call.call}
 	find := &peer{session: session, between: []int{process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "discover_capabilities", Arguments: map[string]any{"query": wishes[i%len(wishes)]}}
 	}}
-	for _, p := range []*peer{relay, call, find} {
+	for _, p := range []*peer{relay, call, find, older} {
 		p.run(b, 50) // starts what is not yet
 		p.took, p.cpu = nil, 0
 	}
 	// The server counts its own time, with that of threads that have ended.
-	var callCPU, findCPU, garbage float64
+	var callCPU, findCPU, garbage, olderCPU, olderGarbage float64
 	const cpu, bytes = "process_cpu_seconds_total", "go_memstats_alloc_bytes_total"
 	for b.Loop() {
 		relay.run(b, 100)
@@ -235,6 +237,10 @@ func BenchmarkMCPHTTP(b *testing.B) {
 		second := counters(b, url)
 		find.run(b, 100)
 		third := counters(b, url)
+		older.run(b, 100)
+		fourth := counters(b, url)
+		olderCPU += fourth[cpu] - third[cpu]
+		olderGarbage += fourth[bytes] - third[bytes]
 		callCPU += second[cpu] - first[cpu]
 		findCPU += third[cpu] - second[cpu]
 		garbage += second[bytes] - first[bytes]
@@ -248,14 +254,17 @@ func BenchmarkMCPHTTP(b *testing.B) {
 	b.ReportMetric(relayCPU/1e3, "relay-cpu-ms")
 	b.ReportMetric(call50/1e3, "p50-ms")
 	b.ReportMetric(garbage/1e3/calls, "garbage-kB")
+	b.ReportMetric(olderCPU*1e3/calls, "session-cpu-ms")
+	b.ReportMetric(olderGarbage/1e3/calls, "session-garbage-kB")
 	b.ReportMetric(findCPU*1e3/calls, "find-cpu-ms")
 	b.ReportMetric(find50/1e3, "find-p50-ms")
 }
 
-func dialHTTP(b *testing.B, url string) *mcp.ClientSession {
+// dialHTTP connects with a version of the protocol; empty is the newest.
+func dialHTTP(b *testing.B, url, version string) *mcp.ClientSession {
 	b.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
-	session, err := client.Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	session, err := client.Connect(b.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		b.Fatalf("connect to %s: %v", url, err)
 	}

@@ -105,7 +105,7 @@ func grown(b *testing.B, from, to string) {
 // firstCall calls the tool echo until that succeeds.
 func firstCall(b *testing.B, url string) {
 	b.Helper()
-	session := dialHTTP(b, url)
+	session := dialHTTP(b, url, "")
 	defer session.Close()
 	call := &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:few/echo", "arguments": map[string]any{}}}
 	for end := time.Now().Add(patience); ; {

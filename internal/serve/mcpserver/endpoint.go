@@ -34,6 +34,8 @@ type endpoint struct {
 	live      sync.Map // *mcp.ServerSession to *session, where there are several
 	headers   *menu    // whose headers the SDK knows
 
+	kept *mcp.MemoryEventStore // events for clients whose stream broke; nil for a stream
+
 	lastMeta atomic.Pointer[clientMeta] // of requests without sessions
 }
 
@@ -151,7 +153,7 @@ func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, meth
 	if sess == nil && !ep.stateless {
 		sess = &session{id: r.Session.ID()}
 		ep.live.Store(r.Session, sess)
-		ep.s.guests.arrive(sess.id, ep.key, r.Session)
+		ep.s.guests.arrive(sess, ep.key, r.Session)
 		go func() {
 			_ = r.Session.Wait() // how it ended does not matter
 			ep.live.Delete(r.Session)
@@ -268,9 +270,13 @@ func changeOf(method string) (kind, bool) {
 	return 0, false
 }
 
-// send keeps news of changed lists from those whose list is as it was.
+// send keeps news of changed lists from those whose list is as it was, and has what
+// belongs to a call that is made past the SDK go on the response of its request.
 func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if p, ok := ctx.Value(callStreamKey{}).(*callStream); ok {
+			return p.send(ctx, next, method, req)
+		}
 		k, ok := changeOf(method)
 		if !ok {
 			return next(ctx, method, req)

@@ -40,7 +40,7 @@ var (
 // request it reports false and has done nothing: that is for the SDK. It lets through
 // only what [clearmessage.Unclear] does.
 func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byte) bool {
-	if !bytes.Contains(body, callMark) || !plainPost(r) {
+	if !bytes.Contains(body, callMark) || r.Header.Get(headerSession) != "" || !plainPost(r) {
 		return false
 	}
 	for _, mark := range [...][]byte{answerMark, stateMark, levelMark, progressMark} {
@@ -74,7 +74,7 @@ func (ep *endpoint) serveCall(w http.ResponseWriter, r *http.Request, body []byt
 // plainPost reports whether a request is one that the SDK would take, by its
 // headers.
 func plainPost(r *http.Request) bool {
-	if r.Method != http.MethodPost || r.Header.Get(headerSession) != "" || len(r.Header["Last-Event-Id"]) > 0 || r.Header.Get("Content-Type") != "application/json" {
+	if r.Method != http.MethodPost || len(r.Header["Last-Event-Id"]) > 0 || r.Header.Get("Content-Type") != "application/json" {
 		return false
 	}
 	for key := range r.Header {
@@ -159,19 +159,29 @@ const mostKept = 64 << 10
 // writeMessage writes the answer to a request as the SDK does: an error of the
 // protocol with a status of its own, and all else as the one event of a stream.
 func (ep *endpoint) writeMessage(w http.ResponseWriter, id json.RawMessage, a *answer, err error) {
-	h := w.Header()
-	h["Cache-Control"] = uncached
 	if status := statusOf(err); status != 0 {
-		h["Content-Type"] = wholeType
-		w.WriteHeader(status)
-		_, _ = w.Write(ep.message(nil, id, true, a, err)) // a client that has gone needs none
+		ep.writeError(w, status, id, err)
 		return
 	}
-	h["Content-Type"], h["Connection"] = eventType, keptAlive
+	ep.writeAnswer(w, id, true, a, err)
+}
+
+// writeError writes an error of the protocol with a status.
+func (ep *endpoint) writeError(w http.ResponseWriter, status int, id json.RawMessage, err error) {
+	h := w.Header()
+	h["Cache-Control"], h["Content-Type"] = uncached, wholeType
+	w.WriteHeader(status)
+	_, _ = w.Write(ep.message(nil, id, true, nil, err)) // a client that has gone needs none
+}
+
+// writeAnswer writes the answer to a request as the one event of a stream.
+func (ep *endpoint) writeAnswer(w http.ResponseWriter, id json.RawMessage, modern bool, a *answer, err error) {
+	h := w.Header()
+	h["Cache-Control"], h["Content-Type"], h["Connection"] = uncached, eventType, keptAlive
 	kept := events.Get().(*[]byte)
 	defer events.Put(kept)
 	b := append((*kept)[:0], "event: message\ndata: "...)
-	b = append(ep.message(b, id, true, a, err), "\n\n"...)
+	b = append(ep.message(b, id, modern, a, err), "\n\n"...)
 	if len(b) > chunkedFrom {
 		h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	}

@@ -298,20 +298,27 @@ func (l *fastPath) understood(meta mcp.Meta) (modern, ok bool) {
 	return true, begun.ClientInfo == nil
 }
 
-// cancel ends a call of the lane.
-func (l *fastPath) cancel(line []byte) bool {
+// cancelledID returns the id of the request that a notification cancels, as the client
+// wrote it. It is empty for other messages.
+func cancelledID(message []byte) string {
 	var m struct {
 		Method string `json:"method"`
 		Params struct {
 			ID json.RawMessage `json:"requestId"`
 		} `json:"params"`
 	}
-	if json.Unmarshal(line, &m) != nil || m.Method != "notifications/cancelled" {
-		return false
+	if json.Unmarshal(message, &m) != nil || m.Method != "notifications/cancelled" {
+		return ""
 	}
+	return string(m.Params.ID)
+}
+
+// cancel ends a call of the lane.
+func (l *fastPath) cancel(line []byte) bool {
+	id := cancelledID(line)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	end, ok := l.flights[string(m.Params.ID)]
+	end, ok := l.flights[id]
 	if ok {
 		end()
 	}

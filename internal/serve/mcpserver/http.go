@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
@@ -81,7 +83,7 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capabili
 	a.web.Do(a.open)
 	a.stateless.knowHeaders()
 	traced := len(r.Header["Traceparent"]) > 0
-	if !traced && a.stateless.serveCall(w, r, body) {
+	if !traced && a.serveCall(w, r, body) {
 		return
 	}
 	if len(bytes.TrimSpace(body)) > 0 && !jsonvalid.Valid(body) {
@@ -93,7 +95,7 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capabili
 		return
 	}
 	if traced {
-		if body = withTrace(r, body); a.stateless.serveCall(w, r, body) {
+		if body = withTrace(r, body); a.serveCall(w, r, body) {
 			return
 		}
 	}
@@ -105,7 +107,13 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capabili
 		refusal.Serve(w, r, a.stateless.handler)
 		return
 	}
-	s.guests.serve(w, r, a.stateful.handler)
+	s.guests.serve(w, r, a.key, a.stateful.handler)
+}
+
+// serveCall serves a usual request past the SDK; it reports false for others, with
+// which it has done nothing.
+func (a *audience) serveCall(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	return a.stateless.serveCall(w, r, body) || a.stateful.serveInSession(w, r, body)
 }
 
 // open makes what serves a principal over HTTP.
@@ -116,7 +124,7 @@ func (a *audience) open() {
 	for _, ep := range []*endpoint{a.stateful, a.stateless} {
 		opts := &mcp.StreamableHTTPOptions{Stateless: ep.stateless, MaxRequestBodyBytes: a.s.cfg.MaxBody, PropagateRequestCancellation: true, DisableLocalhostProtection: true}
 		if !ep.stateless {
-			opts.EventStore = events
+			opts.EventStore, ep.kept = events, events
 		}
 		ep.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ep.sdk }, opts)
 		a.s.enlist(ep)
@@ -182,20 +190,39 @@ type guests struct {
 }
 
 type guest struct {
-	ss    *mcp.ServerSession
-	key   string
+	sess *session
+	ss   *mcp.ServerSession
+	key  string
+
+	// The lock of guests guards these.
 	busy  int // requests that run, streams that are open
 	last  time.Time
 	timer *time.Timer
+
+	mu        sync.Mutex
+	gone      bool
+	calls     map[string]context.CancelFunc     // that are made past the SDK, by the id of the request
+	questions map[string]chan *jsonrpc.Response // of these calls to the client
+	streams   map[string]chan struct{}          // of their events, each closed at its end
 }
 
 // arrive counts a session in.
-func (g *guests) arrive(id, key string, ss *mcp.ServerSession) {
+func (g *guests) arrive(sess *session, key string, ss *mcp.ServerSession) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := &guest{ss: ss, key: key, last: time.Now()}
+	one := &guest{sess: sess, ss: ss, key: key, last: time.Now()}
 	one.timer = time.AfterFunc(g.idle, func() { ss.Close() })
-	g.by[id] = one
+	g.by[sess.id] = one
+}
+
+// find returns a session that is a principal's, or nil.
+func (g *guests) find(id, key string) *guest {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.by[id]; one != nil && one.key == key {
+		return one
+	}
+	return nil
 }
 
 func (g *guests) depart(id string) {
@@ -203,12 +230,13 @@ func (g *guests) depart(id string) {
 	defer g.mu.Unlock()
 	if one := g.by[id]; one != nil {
 		one.timer.Stop()
+		one.leave()
 		delete(g.by, id)
 	}
 }
 
 // serve passes a request on, if there is room for it.
-func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
+func (g *guests) serve(w http.ResponseWriter, r *http.Request, key string, h http.Handler) {
 	id := r.Header.Get(headerSession)
 	if id == "" && r.Method == http.MethodPost && !g.room() {
 		w.Header().Set("Retry-After", "60")
@@ -217,6 +245,9 @@ func (g *guests) serve(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	}
 	if g.begin(id) {
 		defer g.finish(id)
+	}
+	if one := g.find(id, key); one != nil && !one.settled(r) {
+		return
 	}
 	refusal.Serve(w, r, h)
 }
