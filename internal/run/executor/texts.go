@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"ken/internal/jsonvalid"
@@ -26,7 +27,12 @@ const mostNames = 50_000
 func (f *Facts) Texts(raw json.RawMessage, dirs ...string) { f.texts(nil, raw, dirs) }
 
 func (f *Facts) texts(folders *Folders, raw json.RawMessage, dirs []string) {
-	t := texts{facts: f}
+	t := usedTexts.Get().(*texts)
+	defer func() {
+		*t = texts{} // nothing of a call stays
+		usedTexts.Put(t)
+	}()
+	t.facts = f
 	for _, dir := range dirs {
 		if filepath.IsAbs(dir) && !slices.ContainsFunc(t.dirs, func(b base) bool { return b.dir == dir }) {
 			t.dirs = append(t.dirs, base{dir: dir, list: folders.list(dir)})
@@ -75,6 +81,9 @@ type texts struct {
 
 	followed mentions // names whose targets were added
 }
+
+// usedTexts are texts to use again: each is as large as most calls with all they carry.
+var usedTexts = sync.Pool{New: func() any { return new(texts) }}
 
 // A mention is a name with the list of the facts that it is in.
 type mention struct {
