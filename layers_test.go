@@ -185,7 +185,8 @@ var layers = []layer{
 	{"internal/serve/clearmessage", "internal/jsonvalid internal/untrusted"},
 	{"internal/serve/servercard", ""},
 	{"internal/serve/refusal", ""},
-	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth internal/serve/clearmessage internal/serve/refusal internal/serve/skillshelf"},
+	{"internal/serve/mcpsession", "internal/jsonvalid internal/serve/clearmessage internal/serve/refusal internal/untrusted"},
+	{"internal/serve/mcpserver", words + ground + "internal/door internal/serve/auth internal/serve/clearmessage internal/serve/mcpsession internal/serve/refusal internal/serve/skillshelf"},
 	{"internal/serve/mcpbridge", words + ground + "internal/door internal/know/... internal/govern/approval internal/govern/audit internal/govern/redaction internal/run/mcpgateway internal/run/queue internal/serve/auth internal/serve/problem internal/serve/httpapi/wire internal/serve/mcpserver internal/serve/skillshelf"},
 	{"internal/serve/shim/...", ""}, // what a client starts for every window: it stays light
 	{"internal/serve/daemon", words + "internal/duration internal/serve/shim"},

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/serve/mcpsession"
 )
 
 // sessionless is the first version of the protocol without sessions; before it
@@ -153,11 +155,11 @@ func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, meth
 	if sess == nil && !ep.stateless {
 		sess = &session{id: r.Session.ID()}
 		ep.live.Store(r.Session, sess)
-		ep.s.guests.arrive(sess, ep.key, r.Session)
+		ep.s.guests.Arrive(sess.id, ep.key, r.Session)
 		go func() {
 			_ = r.Session.Wait() // how it ended does not matter
 			ep.live.Delete(r.Session)
-			ep.s.guests.depart(sess.id)
+			ep.s.guests.Depart(sess.id)
 			ep.s.over(sess)
 		}()
 	}
@@ -274,8 +276,8 @@ func changeOf(method string) (kind, bool) {
 // belongs to a call that is made past the SDK go on the response of its request.
 func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if p, ok := ctx.Value(callStreamKey{}).(*callStream); ok {
-			return p.send(ctx, next, method, req)
+		if stream, ok := ctx.Value(streamKey{}).(*mcpsession.Stream); ok {
+			return stream.Send(ctx, next, method, req)
 		}
 		k, ok := changeOf(method)
 		if !ok {

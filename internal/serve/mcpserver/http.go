@@ -2,31 +2,28 @@ package mcpserver
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
 	"ken/internal/address"
 	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
+	"ken/internal/serve/mcpsession"
 	"ken/internal/serve/refusal"
+	"ken/internal/tracecontext"
 )
 
 const (
 	headerVersion = "Mcp-Protocol-Version"
-	headerSession = "Mcp-Session-Id"
+	headerSession = mcpsession.Header
 )
 
 // eventBytes is how much of what was sent is kept for clients whose stream
@@ -95,7 +92,7 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capabili
 		return
 	}
 	if traced {
-		if body = withTrace(r, body); a.serveCall(w, r, body) {
+		if body = tracecontext.IntoBody(r.Header, body); a.serveCall(w, r, body) {
 			return
 		}
 	}
@@ -107,7 +104,7 @@ func (s *Server) serveMessage(w http.ResponseWriter, r *http.Request, p capabili
 		refusal.Serve(w, r, a.stateless.handler)
 		return
 	}
-	s.guests.serve(w, r, a.key, a.stateful.handler)
+	s.guests.Serve(w, r, a.key, a.stateful.handler)
 }
 
 // serveCall serves a usual request past the SDK; it reports false for others, with
@@ -177,122 +174,4 @@ func isLoopback(host string) bool {
 		name = strings.Trim(host, "[]")
 	}
 	return address.Loopback(name)
-}
-
-// guests are the sessions over HTTP. There are so many at most, and one that is
-// not used for a while is closed.
-type guests struct {
-	most int
-	idle time.Duration
-
-	mu sync.Mutex
-	by map[string]*guest
-}
-
-type guest struct {
-	sess *session
-	ss   *mcp.ServerSession
-	key  string
-
-	// The lock of guests guards these.
-	busy  int // requests that run, streams that are open
-	last  time.Time
-	timer *time.Timer
-
-	mu        sync.Mutex
-	gone      bool
-	calls     map[string]context.CancelFunc     // that are made past the SDK, by the id of the request
-	questions map[string]chan *jsonrpc.Response // of these calls to the client
-	streams   map[string]chan struct{}          // of their events, each closed at its end
-}
-
-// arrive counts a session in.
-func (g *guests) arrive(sess *session, key string, ss *mcp.ServerSession) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := &guest{sess: sess, ss: ss, key: key, last: time.Now()}
-	one.timer = time.AfterFunc(g.idle, func() { ss.Close() })
-	g.by[sess.id] = one
-}
-
-// find returns a session that is a principal's, or nil.
-func (g *guests) find(id, key string) *guest {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if one := g.by[id]; one != nil && one.key == key {
-		return one
-	}
-	return nil
-}
-
-func (g *guests) depart(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if one := g.by[id]; one != nil {
-		one.timer.Stop()
-		one.leave()
-		delete(g.by, id)
-	}
-}
-
-// serve passes a request on, if there is room for it.
-func (g *guests) serve(w http.ResponseWriter, r *http.Request, key string, h http.Handler) {
-	id := r.Header.Get(headerSession)
-	if id == "" && r.Method == http.MethodPost && !g.room() {
-		w.Header().Set("Retry-After", "60")
-		refusal.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", g.most))
-		return
-	}
-	if g.begin(id) {
-		defer g.finish(id)
-	}
-	if one := g.find(id, key); one != nil && !one.settled(r) {
-		return
-	}
-	refusal.Serve(w, r, h)
-}
-
-// room makes sure of room for one more, by closing the session that has been
-// idle for longest.
-func (g *guests) room() bool {
-	g.mu.Lock()
-	if len(g.by) < g.most {
-		g.mu.Unlock()
-		return true
-	}
-	var oldest *guest
-	for _, one := range g.by {
-		if one.busy == 0 && (oldest == nil || one.last.Before(oldest.last)) {
-			oldest = one
-		}
-	}
-	g.mu.Unlock()
-	if oldest == nil {
-		return false
-	}
-	oldest.ss.Close()
-	return true
-}
-
-func (g *guests) begin(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	one := g.by[id]
-	if one == nil {
-		return false
-	}
-	one.busy++
-	one.timer.Stop()
-	return true
-}
-
-func (g *guests) finish(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if one := g.by[id]; one != nil {
-		one.last = time.Now()
-		if one.busy--; one.busy == 0 {
-			one.timer.Reset(g.idle)
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/serve/mcpsession"
 )
 
 // A Server serves any number of clients. It is safe for any number of
@@ -30,7 +31,7 @@ type Server struct {
 	mu        sync.Mutex
 	audiences map[string]*audience
 	endpoints map[*endpoint]struct{}
-	guests    guests
+	guests    *mcpsession.Sessions
 	tasks     tasks
 
 	answered atomic.Pointer[Answered]
@@ -65,7 +66,7 @@ func New(cfg Config) *Server {
 		panic(err) // it is made of texts
 	}
 	s.about = about
-	s.guests = guests{by: map[string]*guest{}, most: cfg.MaxSessions, idle: cfg.Idle}
+	s.guests = mcpsession.New(cfg.MaxSessions, cfg.Idle)
 	return s
 }
 

@@ -1,0 +1,134 @@
+package mcpsession
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"ken/internal/jsonvalid"
+	"ken/internal/serve/clearmessage"
+)
+
+// QuestionPrefix begins the ids of requests to the client that a [Stream] makes. Those of
+// the SDK are numbers.
+const QuestionPrefix = "ken-question-"
+
+func (s *Session) take(call string, cancel context.CancelFunc) (began, twice bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[call] != nil || s.over {
+		return false, !s.over
+	}
+	if s.calls == nil {
+		s.calls = map[string]context.CancelFunc{}
+	}
+	s.calls[call] = cancel
+	return true, false
+}
+
+func (s *Session) drop(call string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, call)
+}
+
+// end ends the calls of a session that is over.
+func (s *Session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, cancel := range s.calls {
+		cancel()
+	}
+}
+
+// Cancel ends a call that is made past the SDK. It reports false if none has this id.
+func (s *Session) Cancel(call string) bool {
+	s.mu.Lock()
+	cancel := s.calls[call]
+	s.mu.Unlock()
+	if cancel == nil {
+		return false
+	}
+	cancel()
+	return true
+}
+
+// expect returns the id of a new request to the client, and where its answer comes.
+func (s *Session) expect() (string, chan *jsonrpc.Response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.questions == nil {
+		s.questions = map[string]chan *jsonrpc.Response{}
+	}
+	id, reply := QuestionPrefix+rand.Text(), make(chan *jsonrpc.Response, 1)
+	s.questions[id] = reply
+	return id, reply
+}
+
+func (s *Session) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.questions, id)
+}
+
+// Answer takes a message that answers a request of a [Stream]. It reports false for all
+// others. Only the first answer counts.
+func (s *Session) Answer(message []byte) bool {
+	if !jsonvalid.Valid(message) || clearmessage.Unclear(message) != "" {
+		return false
+	}
+	m, err := jsonrpc.DecodeMessage(message)
+	res, ok := m.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return false
+	}
+	id, _ := res.ID.Raw().(string)
+	s.mu.Lock()
+	reply := s.questions[id]
+	delete(s.questions, id)
+	s.mu.Unlock()
+	if reply == nil {
+		return false
+	}
+	reply <- res
+	return true
+}
+
+// hold notes that a stream of events goes on; release, that it has ended.
+func (s *Session) hold(stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams == nil {
+		s.streams = map[string]chan struct{}{}
+	}
+	s.streams[stream] = make(chan struct{})
+}
+
+func (s *Session) release(stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.streams[stream])
+	delete(s.streams, stream)
+}
+
+// settled waits until the stream of which a client asks for the rest has all its
+// events. It reports whether the client has waited, too.
+func (s *Session) settled(r *http.Request) bool {
+	stream, _, _ := strings.Cut(r.Header.Get("Last-Event-Id"), "_")
+	s.mu.Lock()
+	goes := s.streams[stream]
+	s.mu.Unlock()
+	if goes == nil {
+		return true
+	}
+	select {
+	case <-goes:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}

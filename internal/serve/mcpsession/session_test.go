@@ -1,0 +1,86 @@
+package mcpsession
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestCallsOfASession: a session is found by whoever it belongs to. The same id runs once
+// at a time. The end of the session ends its calls, and none begins after it.
+func TestCallsOfASession(t *testing.T) {
+	s := New(10, time.Hour)
+	s.Arrive("a", "ada", new(mcp.ServerSession))
+	if s.Find("a", "eve") != nil || s.Find("b", "ada") != nil {
+		t.Error("a session was found by another name or for another principal")
+	}
+	one := s.Find("a", "ada")
+	ctx, cancel := context.WithCancel(t.Context())
+	for i, want := range []struct{ began, twice bool }{{true, false}, {false, true}} {
+		if began, twice := s.Begin(one, "1", cancel); began != want.began || twice != want.twice {
+			t.Errorf("Begin() number %d = %v, %v; want %v", i, began, twice, want)
+		}
+	}
+	if one.busy != 1 {
+		t.Errorf("%d calls keep the session from being idle, want 1", one.busy)
+	}
+	s.Finish(one, "1")
+	if began, _ := s.Begin(one, "1", cancel); !began || one.Cancel("2") || ctx.Err() != nil {
+		t.Error("a call with the id of one that has ended does not begin, or another's cancellation ends it")
+	}
+	s.Depart("a")
+	if ctx.Err() == nil {
+		t.Error("the call goes on after its session")
+	}
+	if began, twice := s.Begin(one, "3", cancel); began || twice {
+		t.Error("a call begins after its session")
+	}
+}
+
+// TestAnswers: an answer to a question counts once, and only if it is a response that can
+// be read in one way.
+func TestAnswers(t *testing.T) {
+	s := &Session{}
+	id, reply := s.expect()
+	for _, tt := range []struct {
+		message string
+		taken   bool
+	}{
+		{`{"jsonrpc":"2.0","id":"` + id + `","method":"ping"}`, false},
+		{`{"jsonrpc":"2.0","id":"` + id + `","result":{},"result":{}}`, false},
+		{`{"jsonrpc":"2.0","id":"` + QuestionPrefix + `1","result":{}}`, false},
+		{`{"jsonrpc":"2.0","id":"` + id + `","result":{"a":1}}`, true},
+		{`{"jsonrpc":"2.0","id":"` + id + `","result":{"a":2}}`, false},
+	} {
+		if got := s.Answer([]byte(tt.message)); got != tt.taken {
+			t.Errorf("Answer(%s) = %v, want %v", tt.message, got, tt.taken)
+		}
+	}
+	if got := string((<-reply).Result); got != `{"a":1}` {
+		t.Errorf("the answer is %s", got)
+	}
+	for method, result := range map[string]string{
+		"elicitation/create": `{"action":"decline","Action":"accept"}`, "ping": `{}`,
+	} {
+		if res, err := decode(method, &jsonrpc.Response{Result: []byte(result)}); err == nil {
+			t.Errorf("decode(%s, %s) = %v, want an error", method, result, res)
+		}
+	}
+}
+
+// TestStreamWithoutEvents: a response without events before its answer is written as a
+// whole, and nothing is sent after it.
+func TestStreamWithoutEvents(t *testing.T) {
+	w := httptest.NewRecorder()
+	s := (&Session{}).Stream(w, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil), mcp.NewMemoryEventStore(nil), nil)
+	whole := 0
+	s.End(func() []byte { t.Error("the answer is an event of several"); return nil }, func() { whole++ })
+	s.Prime()
+	if whole != 1 || w.Body.Len() > 0 {
+		t.Errorf("written as a whole %d times, and after it %q", whole, w.Body)
+	}
+}

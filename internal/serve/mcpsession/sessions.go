@@ -1,0 +1,165 @@
+// Package mcpsession holds the sessions of MCP clients over HTTP, of the protocol
+// before 2026-07-28: how many there are, how long one may be idle, and the calls in
+// them that are made past the SDK.
+package mcpsession
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/serve/refusal"
+)
+
+// Header names a session in requests.
+const Header = "Mcp-Session-Id"
+
+// Sessions are the sessions over HTTP. There are so many at most, and one that is
+// not used for a while is closed.
+type Sessions struct {
+	most int
+	idle time.Duration
+
+	mu sync.Mutex
+	by map[string]*Session
+}
+
+// New returns room for at most so many sessions, each of which may be idle for so long.
+func New(most int, idle time.Duration) *Sessions {
+	return &Sessions{most: most, idle: idle, by: map[string]*Session{}}
+}
+
+// A Session is one client's.
+type Session struct {
+	SDK *mcp.ServerSession
+
+	id, key string
+
+	// The lock of Sessions guards these.
+	busy  int // requests that run, streams that are open
+	last  time.Time
+	timer *time.Timer
+
+	mu        sync.Mutex
+	over      bool
+	calls     map[string]context.CancelFunc     // that are made past the SDK, by the id of the request
+	questions map[string]chan *jsonrpc.Response // of these calls to the client
+	streams   map[string]chan struct{}          // of their events, each closed at its end
+}
+
+// Arrive counts a session in. It belongs to whoever has this key.
+func (s *Sessions) Arrive(id, key string, ss *mcp.ServerSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := &Session{SDK: ss, id: id, key: key, last: time.Now()}
+	one.timer = time.AfterFunc(s.idle, func() { ss.Close() })
+	s.by[id] = one
+}
+
+// Depart counts a session out, and ends its calls.
+func (s *Sessions) Depart(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.by[id]; one != nil {
+		one.timer.Stop()
+		one.end()
+		delete(s.by, id)
+	}
+}
+
+// Find returns a session of whoever has this key, or nil.
+func (s *Sessions) Find(id, key string) *Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.by[id]; one != nil && one.key == key {
+		return one
+	}
+	return nil
+}
+
+// Serve passes a request on to the SDK, if there is room for it.
+func (s *Sessions) Serve(w http.ResponseWriter, r *http.Request, key string, h http.Handler) {
+	id := r.Header.Get(Header)
+	if id == "" && r.Method == http.MethodPost && !s.room() {
+		w.Header().Set("Retry-After", "60")
+		refusal.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", s.most))
+		return
+	}
+	if s.begin(id) {
+		defer s.finish(id)
+	}
+	if one := s.Find(id, key); one != nil && !one.settled(r) {
+		return
+	}
+	refusal.Serve(w, r, h)
+}
+
+// room makes sure of room for one more, by closing the session that has been
+// idle for longest.
+func (s *Sessions) room() bool {
+	s.mu.Lock()
+	if len(s.by) < s.most {
+		s.mu.Unlock()
+		return true
+	}
+	var oldest *Session
+	for _, one := range s.by {
+		if one.busy == 0 && (oldest == nil || one.last.Before(oldest.last)) {
+			oldest = one
+		}
+	}
+	s.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	oldest.SDK.Close()
+	return true
+}
+
+func (s *Sessions) begin(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.by[id]
+	if one == nil {
+		return false
+	}
+	one.busy++
+	one.timer.Stop()
+	return true
+}
+
+func (s *Sessions) finish(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.by[id]; one != nil {
+		one.last = time.Now()
+		if one.busy--; one.busy == 0 {
+			one.timer.Reset(s.idle)
+		}
+	}
+}
+
+// Begin notes a call that begins in a session. It reports false if the session is over,
+// and twice if a call with the same id runs. Until [Sessions.Finish] the session is not
+// idle.
+func (s *Sessions) Begin(one *Session, call string, cancel context.CancelFunc) (began, twice bool) {
+	if began, twice = one.take(call, cancel); !began {
+		return began, twice
+	}
+	if !s.begin(one.id) {
+		one.drop(call)
+		return false, false
+	}
+	return true, false
+}
+
+// Finish notes the end of a call that has begun.
+func (s *Sessions) Finish(one *Session, call string) {
+	one.drop(call)
+	s.finish(one.id)
+}
