@@ -77,6 +77,8 @@ func New(cfg Config) (*Keeper, error) {
 			r := newCapabilityReader(cfg.Dir, from, &k.asked)
 			messages := messageReader{rest: new(rest)}
 			cfg.OnClose(messages.rest.stop)
+			// An Embed that is under way when Ken closes is not waited for.
+			cfg.OnClose(func() error { return r.kept().Close() })
 			k.messages, k.capabilities, k.local = messages, r, true
 			k.trouble = func() error { return r.kept().Trouble() }
 		}
@@ -98,6 +100,7 @@ func New(cfg Config) (*Keeper, error) {
 	}
 	cfg.OnClose(e.Close)
 	cache := remote.NewCache(e, cfg.Dir)
+	cfg.OnClose(cache.Close)
 	k.messages, k.capabilities, k.trouble = e, cache, cache.Trouble
 	return k, nil
 }

@@ -3,6 +3,9 @@ package vectors
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,6 +57,31 @@ func TestNew(t *testing.T) {
 				t.Errorf("embedder %v, model inside %v, local %v", k.Embedder(), k.Index(), k.Local())
 			}
 		})
+	}
+}
+
+// TestClose: an Embed that goes on after Ken has closed writes no file.
+func TestClose(t *testing.T) {
+	if !reader.Supported() {
+		t.Skip("cannot here: this processor cannot run the second reader")
+	}
+	dir := filepath.Join(t.TempDir(), "vectors")
+	var ends []func() error
+	start := config.Config{Discovery: config.Discovery{Reader: config.ReaderAuto}}
+	k, err := New(Config{Start: start, Dir: dir, OnClose: func(end func() error) { ends = append(ends, end) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+	if v, err := k.capabilities.Embed(t.Context(), []string{"send a postcard"}); err != nil || len(v) != 1 {
+		t.Errorf("Embed = %d vectors, %v", len(v), err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stat %s = %v, want that it does not exist", dir, err)
 	}
 }
 

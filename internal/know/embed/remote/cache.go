@@ -47,7 +47,7 @@ type Cache struct {
 	was     os.FileInfo // the file that was scanned
 	known   bool        // the model is the one whose vectors are kept
 	resting time.Time   // until when it is not asked which it is
-	off     bool        // what is there cannot be used, nor moved away
+	off     bool        // the file is not used: it cannot be, nor moved away, or the Cache is closed
 	trouble error
 }
 
@@ -85,6 +85,17 @@ func (c *Cache) Dimensions() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keptDims()
+}
+
+// Close ends the use of the file: when it returns, nothing is read from it or
+// written to it any more. Embed still works, without what was kept. It always
+// returns nil.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off = true
+	c.forget()
+	return nil
 }
 
 func (c *Cache) keptDims() int { return int(c.scan.places[c.probe].dims) }

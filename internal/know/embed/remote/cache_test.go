@@ -89,6 +89,58 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 }
 
+// slow is an embedder that returns only when it is let go, also after ctx has ended.
+type slow struct {
+	*Embedder
+	asked, letGo chan struct{}
+}
+
+func (s slow) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	s.asked <- struct{}{}
+	<-s.letGo
+	return s.Embedder.Embed(context.Background(), texts)
+}
+
+// TestCacheClosed: vectors that arrive after Close are returned and not kept, and
+// what was kept is left as it is.
+func TestCacheClosed(t *testing.T) {
+	service := newService()
+	e := slow{open(t, service.serve(t)), make(chan struct{}), make(chan struct{})}
+	for _, kept := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "vectors")
+		var before []byte
+		if kept {
+			service.weights = "other" // so that the file would be set aside
+			mustEmbed(t, NewCache(e.Embedder, dir), []string{"kept"})
+			service.weights = ""
+		}
+		c := NewCache(e, dir)
+		if kept {
+			before = content(t, c.path)
+		}
+		done := make(chan error)
+		go func() {
+			vectors, err := c.Embed(t.Context(), []string{"a text"})
+			if err == nil && (len(vectors) != 1 || len(vectors[0]) == 0) {
+				err = fmt.Errorf("Embed = %v", vectors)
+			}
+			done <- err
+		}()
+		<-e.asked
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		e.letGo <- struct{}{}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || !kept && len(files) > 0 || kept && (len(files) != 1 || !bytes.Equal(content(t, c.path), before)) {
+			t.Errorf("kept before %v: after Close there are %q, %v, or the file changed", kept, files, err)
+		}
+	}
+}
+
 // What is kept is as good as what the index makes of it, and the same whether
 // it was kept or just made.
 func TestCacheLosesLittle(t *testing.T) {
@@ -566,4 +618,13 @@ func BenchmarkCacheOpen(b *testing.B) {
 			b.Fatalf("found %d records", len(c.scan.places))
 		}
 	}
+}
+
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
