@@ -44,16 +44,17 @@ func startHelper(shape confine.Shape, g *group) (*helper, error) {
 // clone makes the helper's process: where that is a whole fork, by the nest.
 func clone(shape confine.Shape, control *os.File, g *group) (*os.Process, error) {
 	if shape&confine.Namespaces != 0 && shielded() {
-		if process := hatchShielded(shape, control); process != nil {
-			if g.unified != nil {
-				g.joinsLater()
-			}
-			return process, nil
+		process, err := hatchShielded(shape, control)
+		if process != nil && g.unified != nil {
+			g.joinsLater()
+		}
+		if process != nil || err != nil {
+			return process, err
 		}
 		// What is left fails too, and says why.
 	}
 	if shape&confine.Namespaces != 0 && g.unified == nil {
-		if process := theNest.hatch(shape, control); process != nil {
+		if process, _ := theNest.hatch(shape, control); process != nil {
 			return process, nil
 		}
 	}
@@ -71,14 +72,14 @@ func clone(shape confine.Shape, control *os.File, g *group) (*os.Process, error)
 
 // hatchShielded has the nest make a helper for a process that cannot do it itself. A
 // nest that died is built again.
-func hatchShielded(shape confine.Shape, control *os.File) *os.Process {
+func hatchShielded(shape confine.Shape, control *os.File) (process *os.Process, err error) {
 	for range 2 {
 		theNest.build()
-		if process := theNest.hatch(shape, control); process != nil {
-			return process
+		if process, err = theNest.hatch(shape, control); process != nil {
+			return process, nil
 		}
 	}
-	return nil
+	return nil, err
 }
 
 // shape is how the helper of a run is cloned.

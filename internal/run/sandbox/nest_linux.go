@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ken/internal/run/sandbox/confine"
 )
@@ -64,29 +67,26 @@ func (n *nest) abandon() {
 	n.control, n.process = nil, nil
 }
 
-// hatch asks the nest for a helper; nil means to do without it.
-func (n *nest) hatch(shape confine.Shape, control *os.File) *os.Process {
+// hatch asks the nest for a helper; nil means to do without it. The error is that
+// it died or did not answer in time, which says nothing about the next one.
+func (n *nest) hatch(shape confine.Shape, control *os.File) (*os.Process, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.control == nil {
-		return nil
+		return nil, nil
 	}
 	pid, err := n.ask(shape, control)
 	if err != nil {
 		n.abandon()
-		return nil
+		return nil, fmt.Errorf("the process that starts helpers did not answer (%w): %w", err, unix.EAGAIN)
 	}
 	if pid <= 0 {
 		n.useless = !shielded() // who cannot clone by itself asks again: there may be room for a process then
 		n.abandon()
-		return nil
+		return nil, nil
 	}
 	// It is our child, and so its number is its own until we wait for it.
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return nil // without its control socket it ends by itself
-	}
-	return p
+	return os.FindProcess(pid) // where that fails: without its control socket it ends by itself
 }
 
 func (n *nest) ask(shape confine.Shape, control *os.File) (pid int, err error) {

@@ -21,13 +21,13 @@ func TestNest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	if p := n.hatch(confine.Namespaces, theirs); p != nil {
-		t.Errorf("a nest that is not built gave %v", p)
+	if p, err := n.hatch(confine.Namespaces, theirs); p != nil || err != nil {
+		t.Errorf("a nest that is not built gave %v, %v", p, err)
 	}
 	n.build()
-	p := n.hatch(confine.Namespaces, theirs)
+	p, err := n.hatch(confine.Namespaces, theirs)
 	if p == nil {
-		t.Fatal("the nest gave no helper")
+		t.Fatalf("the nest gave no helper: %v", err)
 	}
 	h := &helper{p, ours}
 	if got := parent(t, p.Pid); got != os.Getpid() {
@@ -43,8 +43,8 @@ func TestNest(t *testing.T) {
 	}
 
 	n.process.Kill()
-	if p := n.hatch(confine.Namespaces, theirs); p != nil || n.control != nil {
-		t.Errorf("a dead nest gave %v", p)
+	if p, err := n.hatch(confine.Namespaces, theirs); p != nil || n.control != nil || !scarce(err) {
+		t.Errorf("a dead nest gave %v, %v, want an error that the next try may not have", p, err)
 	}
 	n.build()
 	if n.control == nil {
