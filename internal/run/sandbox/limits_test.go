@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		free   string // what is said without the limit
 		want   func(Outcome) bool
 	}{
-		{"wall", "sleep 0.4; echo done", Limits{Wall: 100 * time.Millisecond}, "done\n",
+		{"wall", "sleep 2; echo done", Limits{Wall: 100 * time.Millisecond}, "done\n",
 			func(o Outcome) bool { return o.End == TimedOut && o.Limit == "wall" }},
 		{"cpu", "i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; echo done", Limits{CPU: time.Second}, "done\n",
 			func(o Outcome) bool { return o.End == Signalled && o.Limit == "cpu" }},

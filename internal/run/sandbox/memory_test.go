@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 				}
 				run := func(mb int, limit int64, wait time.Duration) Outcome {
 					s := shell(inside(t), "")
-					s.Path, s.Args = hog, []string{hog, kind, strconv.Itoa(mb), wait.String()}
+					s.Path, s.Args = hog, []string{hog, kind, strconv.Itoa(mb), wait.String(), strconv.Itoa(os.Getpid())}
 					s.Env = []string{"GOMAXPROCS=1"}
 					s.Limits.Memory, s.Limits.Wall = limit, 2*time.Minute
 					return mustRun(t, p, s)
@@ -65,7 +64,8 @@ func TestMemoryOfEndedProcesses(t *testing.T) {
 	t.Cleanup(removeSegments)
 	hog := buildHog(t)
 	s := shell(inside(t), "")
-	s.Args = []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do " + hog + " sysv 48 0 >/dev/null; done; echo done; sleep 60"}
+	s.Args = []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do " + hog + " sysv 48 0 $OWNER >/dev/null; done; echo done; sleep 60"}
+	s.Env = []string{"OWNER=" + strconv.Itoa(os.Getpid())}
 	s.Open, s.Limits = Open{Files: true, Network: true}, Limits{Memory: 240 * mib, Wall: 2 * time.Minute}
 	o := mustRun(t, Full, s)
 	if o.Limit != "memory" {
@@ -74,19 +74,24 @@ func TestMemoryOfEndedProcesses(t *testing.T) {
 }
 
 // removeSegments removes the shared memory that ended hogs have left on the
-// machine: it outlives them where they were not in a namespace.
+// machine: it outlives them where they were not in a namespace. Other processes
+// may be running the same tests: a segment is some bytes longer than asked for,
+// and their number is the process whose test started the hog.
 func removeSegments() {
-	sizes := []string{strconv.Itoa(1 << 20), strconv.Itoa(48 << 20), strconv.Itoa(420 << 20)}
 	table, _ := os.ReadFile("/proc/sysvipc/shm")
 	for line := range strings.Lines(string(table)) {
 		f := strings.Fields(line)
-		if len(f) < 9 || f[0] != "0" || f[6] != "0" || !slices.Contains(sizes, f[3]) { // private, attached nowhere, of a hog
+		if len(f) < 7 || f[0] != "0" || f[6] != "0" { // private, attached nowhere
 			continue
 		}
-		id, err := strconv.Atoi(f[1])
-		creator, _ := strconv.Atoi(f[4])
-		if err == nil && unix.Kill(creator, 0) == unix.ESRCH {
-			_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+		id, err1 := strconv.Atoi(f[1])
+		size, err2 := strconv.Atoi(f[3])
+		for _, asked := range []int{1 << 20, 48 << 20, 420 << 20} {
+			owner := size - asked
+			ended := owner > 0 && owner < 4<<20 && unix.Kill(owner, 0) == unix.ESRCH
+			if err1 == nil && err2 == nil && (owner == os.Getpid() || ended) {
+				_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+			}
 		}
 	}
 }

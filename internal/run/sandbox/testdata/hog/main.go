@@ -1,7 +1,10 @@
 // Command hog uses memory in the way that its arguments name, waits, and prints
 // "done":
 //
-//	hog KIND MEGABYTES WAIT
+//	hog KIND MEGABYTES WAIT OWNER
+//
+// A segment of kind sysv outlives it. That is longer by OWNER bytes, so that its
+// owner knows it.
 //
 // It is a program of its own so that the race detector, which reserves memory for
 // its bookkeeping, is not part of what a limit must hold.
@@ -26,8 +29,8 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("usage: hog KIND MEGABYTES WAIT")
+	if len(args) != 4 {
+		return fmt.Errorf("usage: hog KIND MEGABYTES WAIT OWNER")
 	}
 	mb, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -37,14 +40,18 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := use(args[0], mb); err != nil {
+	owner, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	if err := use(args[0], mb, owner); err != nil {
 		return err
 	}
 	time.Sleep(wait)
 	return nil
 }
 
-func use(kind string, mb int) error {
+func use(kind string, mb, owner int) error {
 	switch kind {
 	case "private", "shared":
 		flags := unix.MAP_ANON | unix.MAP_PRIVATE
@@ -68,7 +75,7 @@ func use(kind string, mb int) error {
 			}
 		}
 	case "sysv":
-		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, mb<<20, unix.IPC_CREAT|0o600)
+		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, mb<<20+owner, unix.IPC_CREAT|0o600)
 		if err != nil {
 			return err
 		}
@@ -81,7 +88,7 @@ func use(kind string, mb int) error {
 	case "six": // processes, each alone within the limit
 		ended := make(chan error, 6)
 		for range 6 {
-			c := exec.Command("/proc/self/exe", "private", strconv.Itoa(mb/6), os.Args[3])
+			c := exec.Command("/proc/self/exe", "private", strconv.Itoa(mb/6), os.Args[3], os.Args[4])
 			c.Stderr = os.Stderr
 			if err := c.Start(); err != nil {
 				return err
