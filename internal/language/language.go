@@ -124,9 +124,12 @@ func IsStop(word string, lang int) bool { return StopIn(word)&(1<<lang) != 0 }
 type Guess struct{ hits [Count]int }
 
 // Add counts a lower-cased word.
-func (g *Guess) Add(word string) {
-	for mask := StopIn(word); mask != 0; mask &= mask - 1 {
-		g.hits[bits.TrailingZeros32(mask)]++
+func (g *Guess) Add(word string) { g.AddIn(StopIn(word)) }
+
+// AddIn is Add for a word whose [StopIn] is known.
+func (g *Guess) AddIn(stop uint32) {
+	for ; stop != 0; stop &= stop - 1 {
+		g.hits[bits.TrailingZeros32(stop)]++
 	}
 }
 

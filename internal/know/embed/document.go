@@ -28,9 +28,10 @@ func (m *Model) AppendDocument(dst []float32, d Document) []float32 {
 	var room [MaxTokens]term
 	terms, left := room[:0], MaxTokens
 	var tokens [MaxTokens + longestWord]uint32
-	var text []byte
+	var space [1 << 10]byte // more than most documents have
+	text := space[:0]
 	add := func(f Field) {
-		found := m.Tokens(tokens[:0], string(text))
+		found := m.tokens(tokens[:0], text)
 		found = found[:min(len(found), left)]
 		left -= len(found)
 		terms = m.appendTerms(terms, found, m.fields[f])

@@ -15,13 +15,16 @@ const longestWord = 100
 // front, again and again, or the whole word is [Unknown]. What looks like
 // [MASK] or another special token is text like any other. Bytes that are no
 // UTF-8 are dropped.
-func (m *Model) Tokens(dst []uint32, text string) []uint32 {
+func (m *Model) Tokens(dst []uint32, text string) []uint32 { return m.tokens(dst, []byte(text)) }
+
+// tokens is Tokens. It does not change the text, so Tokens makes no copy of it.
+func (m *Model) tokens(dst []uint32, text []byte) []uint32 {
 	limit := len(dst) + MaxTokens
 	var w word
 	for i := 0; i < len(text) && len(dst) < limit; {
 		c := text[i]
 		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(text[i:])
+			r, size := utf8.DecodeRune(text[i:])
 			i += size
 			dst = m.char(dst, &w, r)
 			continue

@@ -59,8 +59,9 @@ func DocumentOf(c *capability.Capability) (embed.Document, bool) {
 	if c.Triggers != nil && len(c.Triggers.Keywords) > 0 {
 		d.Category = strings.TrimPrefix(d.Category+", "+strings.Join(c.Triggers.Keywords, ", "), ", ")
 	}
-	for _, p := range c.Parameters {
-		d.Parameters = append(d.Parameters, p.Name)
+	d.Parameters = make([]string, len(c.Parameters))
+	for i, p := range c.Parameters {
+		d.Parameters[i] = p.Name
 	}
 	return d, true
 }

@@ -5,10 +5,13 @@ import "ken/internal/language"
 // EnglishLanguage is what a text counts as that shows no other language.
 const EnglishLanguage = language.English
 
+// longestGuessed is how many tokens of a text its language is guessed by.
+const longestGuessed = 200
+
 // LanguageOf guesses the language of a text by its small words.
 func LanguageOf(tokens []Token) int {
 	var g language.Guess
-	for _, t := range tokens[:min(len(tokens), 200)] {
+	for _, t := range tokens[:min(len(tokens), longestGuessed)] {
 		g.Add(t.Text)
 	}
 	return g.Language()

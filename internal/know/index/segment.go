@@ -8,11 +8,13 @@
 package index
 
 import (
+	"hash/maphash"
 	"slices"
 	"strings"
 
 	"ken/capability"
 	"ken/internal/know/embed"
+	"ken/internal/language"
 )
 
 // Fields of a capability, and how much a word counts by where it stands.
@@ -119,6 +121,8 @@ type writer struct {
 	tokens []Token
 	others []Token  // of a text that is not name or description
 	terms  []uint64 // of the capability that is being read: the term, and one in its field as pack has it
+	sums   []uint32 // by term: its counts, while those of one capability are added up
+	summed []uint32 // the terms of that capability, each once
 	run    []uint32
 	spelt  []string // how the words of run are spelt
 	firsts []uint32 // the terms of the name, each once
@@ -131,6 +135,7 @@ type writer struct {
 	// one before.
 	params map[string][]uint32
 	signs  map[string][]uint64 // of words in names: few words make many names
+	recent [1 << 10]spelling   // by hash of the word
 
 	// Lists of docs lie side by side in large pieces, which costs less memory than many
 	// small ones.
@@ -226,7 +231,7 @@ func (w *writer) doc(c *capability.Capability) Doc {
 	w.tokens = AppendTokens(w.tokens[:0], c.Name)
 	ofName := len(w.tokens)
 	w.tokens = AppendTokens(w.tokens, c.Description)
-	lang := LanguageOf(w.tokens)
+	lang := w.language(w.tokens)
 	d.Lang = uint8(lang)
 
 	w.fieldOf(&d, FieldName, lang, w.tokens[:ofName])
@@ -258,23 +263,31 @@ func (w *writer) doc(c *capability.Capability) Doc {
 	for f := range fields {
 		d.Norm[f] = 1 / (1 - fieldSlope[f] + fieldSlope[f]*d.Norm[f]/fieldLength[f])
 	}
-	slices.Sort(w.terms)
-	n := 0
-	for i, t := range w.terms {
-		if i == 0 || t>>32 != w.terms[i-1]>>32 {
-			n++
-		}
-	}
-	both := carve(w, &w.numbers, 2*n)
-	d.Terms, d.Counts = both[:0:n], both[n:n]
-	for _, t := range w.terms {
-		if last := len(d.Terms) - 1; last >= 0 && d.Terms[last] == uint32(t>>32) {
-			d.Counts[last] = addPacked(d.Counts[last], uint32(t))
-			continue
-		}
-		d.Terms, d.Counts = append(d.Terms, uint32(t>>32)), append(d.Counts, uint32(t))
-	}
+	w.sum(&d)
 	return d
+}
+
+// sum adds up the counts of each term.
+func (w *writer) sum(d *Doc) {
+	w.sums = append(w.sums, make([]uint32, w.postings.Count-len(w.sums))...)
+	w.summed = w.summed[:0]
+	for _, t := range w.terms {
+		id, packed := uint32(t>>32), uint32(t)
+		if w.sums[id] == 0 {
+			w.summed = append(w.summed, id)
+		} else {
+			packed = addPacked(w.sums[id], packed)
+		}
+		w.sums[id] = packed
+	}
+	slices.Sort(w.summed)
+	n := len(w.summed)
+	both := carve(w, &w.numbers, 2*n)
+	d.Terms, d.Counts = both[:n:n], both[n:]
+	copy(d.Terms, w.summed)
+	for i, id := range w.summed {
+		d.Counts[i], w.sums[id] = w.sums[id], 0
+	}
 }
 
 // addPacked adds counts field by field, each up to the most it can hold.
@@ -299,11 +312,19 @@ func (w *writer) field(d *Doc, field, lang int, text string) {
 func (w *writer) fieldOf(d *Doc, field, lang int, tokens []Token) {
 	for i := range tokens {
 		t := &tokens[i]
-		if IsStop(t.Text, lang) || t.Text == "" {
+		s := w.spelling(t.Text)
+		if s.stop&(1<<lang) != 0 || t.Text == "" {
 			continue
 		}
 		d.Norm[field]++ // the length for now
-		term := w.term(t, lang)
+		term := s.term
+		switch {
+		case lang != EnglishLanguage:
+			term = w.term(t, lang)
+		case !s.met:
+			term = w.term(t, lang)
+			s.term, s.met = term, true
+		}
 		w.count(term, field)
 		if lang != EnglishLanguage && !t.Pair && !t.Digits {
 			if plain := w.term(t, EnglishLanguage); plain != term {
@@ -315,6 +336,33 @@ func (w *writer) fieldOf(d *Doc, field, lang int, tokens []Token) {
 			w.spelt = append(w.spelt, t.Text)
 		}
 	}
+}
+
+// A spelling is what is known of a word.
+type spelling struct {
+	text string
+	stop uint32 // the languages in which it says nothing, see [language.StopIn]
+	term uint32 // in English
+	met  bool   // term is known
+}
+
+// spelling returns what is known of a word. It is valid until the next call. Most of a
+// catalog's text is made of few words, which are found here sooner than in the maps.
+func (w *writer) spelling(text string) *spelling {
+	s := &w.recent[maphash.String(nameSeed, text)%uint64(len(w.recent))]
+	if s.text != text {
+		*s = spelling{text: text, stop: language.StopIn(text)}
+	}
+	return s
+}
+
+// language is [LanguageOf].
+func (w *writer) language(tokens []Token) int {
+	var g language.Guess
+	for i := range tokens[:min(len(tokens), longestGuessed)] {
+		g.AddIn(w.spelling(tokens[i].Text).stop)
+	}
+	return g.Language()
 }
 
 // count adds a term to those of the capability.
