@@ -31,9 +31,8 @@ const (
 	packHead = len(packMagic) + len(Key{}) + 4
 )
 
-// textsEach is about how many texts a capability has that no other has: id, name,
-// description, hash, and those of its schema.
-const textsEach = 5
+// textsEach is about how many texts of its schema a capability has that no other has.
+const textsEach = 2
 
 // Pack returns a unit as an entry of the cache. The details are kept only where they cannot
 // be read again by their place.
@@ -132,11 +131,15 @@ func (x *packer) unit(u *format.Unit, details *bool) {
 }
 
 func (x *packer) capability(c *capability.Capability) {
-	x.text((*string)(&c.ID))
+	x.own((*string)(&c.ID))
 	x.text((*string)(&c.Kind))
-	for _, s := range []*string{&c.Name, &c.DisplayName, &c.Description, &c.Category, &c.Unavailable, &c.Version, &c.Hash} {
+	x.own(&c.Name)
+	x.text(&c.DisplayName)
+	x.own(&c.Description)
+	for _, s := range []*string{&c.Category, &c.Unavailable, &c.Version} {
 		x.text(s)
 	}
+	x.own(&c.Hash)
 	for _, list := range []*[]string{
 		&c.Tags, &c.Aliases, &c.RequiredTools, &c.RequiredSecrets, &c.RequiredBins, &c.RequiredPlatforms, &c.Permissions,
 	} {

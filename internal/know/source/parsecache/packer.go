@@ -124,9 +124,8 @@ func (x *packer) text(s *string) {
 	if x.writing {
 		at, ok := x.places[*s]
 		if !ok {
-			at = uint64(len(x.table))
+			at = x.insert(*s)
 			x.places[*s] = at
-			x.table, x.size = append(x.table, *s), x.size+len(*s)
 		}
 		x.number(&at)
 		return
@@ -137,6 +136,22 @@ func (x *packer) text(s *string) {
 		return
 	}
 	*s = x.table[at]
+}
+
+// own is text for one that hardly anything else has: it is not looked up in the table.
+func (x *packer) own(s *string) {
+	if !x.writing {
+		x.text(s)
+		return
+	}
+	at := x.insert(*s)
+	x.number(&at)
+}
+
+// insert adds a text to the table.
+func (x *packer) insert(s string) uint64 {
+	x.table, x.size = append(x.table, s), x.size+len(s)
+	return uint64(len(x.table) - 1)
 }
 
 // packList passes a list on, nil apart from empty. least is fewer bytes than
