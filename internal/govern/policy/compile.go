@@ -48,6 +48,7 @@ type Rules struct {
 // need not tell plans apart.
 type needs struct {
 	names    map[string]bool // of capabilities, exact
+	lengths  uint64          // of names: bit n stands for n bytes, the last one also for more
 	patterns []types.Pattern // of names
 	anyName  bool            // it is unknown which names matter
 	sources  bool
@@ -56,6 +57,18 @@ type needs struct {
 	agents   bool
 	actions  bool
 	intents  bool
+}
+
+// name adds the exact name of a capability.
+func (n *needs) name(name string) {
+	n.names[name] = true
+	n.lengths |= 1 << min(len(name), 63)
+}
+
+// named reports whether a rule names exactly this. It is asked of every name of a
+// catalog, and most have a length that no name in the rules has.
+func (n *needs) named(name string) bool {
+	return n.lengths>>min(len(name), 63)&1 != 0 && n.names[name]
 }
 
 // A stage is one of the ordered checks.
@@ -250,7 +263,7 @@ func (c *compiler) finish() {
 			continue
 		}
 		for _, name := range ru.names {
-			r.needs.names[name] = true
+			r.needs.name(name)
 			r.byName[name] = append(r.byName[name], ru)
 		}
 	}
@@ -377,7 +390,8 @@ func (c *compiler) capabilities(list []string) (when []ast.Node, names []string)
 			continue
 		}
 		name := ToolName(s)
-		c.r.needs.names[name], c.r.needs.names[s] = true, true
+		c.r.needs.name(name)
+		c.r.needs.name(s)
 		names = append(names, name)
 		if s != name {
 			names = append(names, s)

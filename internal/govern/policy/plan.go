@@ -201,7 +201,7 @@ func (r *Rules) matches(name string) string {
 // patterns match. One that a rule names exactly stands for itself. If any pattern matches, r.mu must be held.
 func (r *Rules) standIn(name, matched string) string {
 	switch {
-	case r.needs.names[name]:
+	case r.needs.named(name):
 		return name
 	case matched == "":
 		return ""
