@@ -35,26 +35,18 @@ func AppendSkeleton(dst []byte, name string) []byte {
 		if b >= utf8.RuneSelf {
 			return append(dst[:start], Skeleton(name)...)
 		}
-		if l := ascii[b]; l != 0 {
+		l, last := ascii[b], len(dst)-1
+		switch {
+		case l == 0:
+		case l == 'n' && last >= start && dst[last] == 'r':
+			dst[last] = 'm'
+		case l == 'v' && last >= start && dst[last] == 'v':
+			dst[last] = 'w'
+		default:
 			dst = append(dst, l)
 		}
 	}
-	dst = dst[:start+len(joinTwo(dst[start:], 'r', 'n', 'm'))]
-	return dst[:start+len(joinTwo(dst[start:], 'v', 'v', 'w'))]
-}
-
-// joinTwo puts one letter in place of each pair of letters.
-func joinTwo(text []byte, first, second, one byte) []byte {
-	out := text[:0]
-	for i := 0; i < len(text); i++ {
-		if text[i] == first && i+1 < len(text) && text[i+1] == second {
-			out = append(out, one)
-			i++
-			continue
-		}
-		out = append(out, text[i])
-	}
-	return out
+	return dst
 }
 
 // Local returns the part of name after its path or namespace prefixes:
