@@ -217,7 +217,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so after 20 s: %s", what)
+			t.Fatalf("not so after two minutes: %s", what)
 		}
 	}
 }
