@@ -44,7 +44,7 @@ type fastPath struct {
 	w       io.Writer
 
 	mu      sync.Mutex
-	flights map[string]context.CancelFunc // by the id as the client wrote it
+	flights map[string]context.CancelFunc // by the id of the request
 }
 
 // maxFlights is how many calls may be in the lane at once. More are refused, and
@@ -196,7 +196,7 @@ func (l *fastPath) take(line []byte) bool {
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
 	c.ID, c.Arguments = bytes.Clone(c.ID), bytes.Clone(c.Arguments) // the line is used again
-	id := string(c.ID)
+	id := clearmessage.SameID(c.ID)
 	l.mu.Lock()
 	_, taken := l.flights[id]
 	full := len(l.flights) >= maxFlights
@@ -298,24 +298,12 @@ func (l *fastPath) understood(meta mcp.Meta) (modern, ok bool) {
 	return true, begun.ClientInfo == nil
 }
 
-// cancelledID returns the id of the request that a notification cancels, as the client
-// wrote it. It is empty for other messages.
-func cancelledID(message []byte) string {
-	var m struct {
-		Method string `json:"method"`
-		Params struct {
-			ID json.RawMessage `json:"requestId"`
-		} `json:"params"`
-	}
-	if json.Unmarshal(message, &m) != nil || m.Method != "notifications/cancelled" {
-		return ""
-	}
-	return string(m.Params.ID)
-}
-
 // cancel ends a call of the lane.
 func (l *fastPath) cancel(line []byte) bool {
-	id := cancelledID(line)
+	if !jsonvalid.Valid(line) || clearmessage.Unclear(line) != "" {
+		return false
+	}
+	id := clearmessage.Cancels(line)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end, ok := l.flights[id]

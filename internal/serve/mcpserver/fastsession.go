@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,6 +35,7 @@ const (
 // serveInSession serves what a client with a session sends about calls, past the SDK,
 // which decodes each request several times into buffers of 32 KB. For everything that
 // is unusual about a request it reports false and has done nothing: that is for the SDK.
+// Of a batch it also takes what is about its calls, in which the SDK then sees nothing.
 func (ep *endpoint) serveInSession(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	version := r.Header.Get(headerVersion)
 	if version >= sessionless || version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version) || !plainPost(r) {
@@ -47,18 +49,14 @@ func (ep *endpoint) serveInSession(w http.ResponseWriter, r *http.Request, body 
 	if !ok { // it ends
 		return false
 	}
-	switch {
-	case bytes.Contains(body, callMark):
-		return ep.callInSession(w, r, one, sess.(*session), body)
-	case bytes.Contains(body, cancelMark):
-		if _, twice := untrusted.TwiceNamed(body, 0); twice || !one.Cancel(cancelledID(body)) {
-			return false
+	// A person may write any of the marks into an answer, and a model into a call.
+	if bytes.Contains(body, questionMark) || bytes.Contains(body, cancelMark) {
+		if one.Take(body, version < batchless) {
+			w.WriteHeader(http.StatusAccepted)
+			return true
 		}
-	case !bytes.Contains(body, questionMark) || !one.Answer(body):
-		return false
 	}
-	w.WriteHeader(http.StatusAccepted)
-	return true
+	return bytes.Contains(body, callMark) && ep.callInSession(w, r, one, sess.(*session), body)
 }
 
 // callInSession makes the call of a plain request of tools/call.
@@ -79,17 +77,19 @@ func (ep *endpoint) callInSession(w http.ResponseWriter, r *http.Request, one *m
 	if len(c.Meta) > 0 && json.Unmarshal(c.Meta, &meta) != nil {
 		return false
 	}
+	id := clearmessage.SameID(c.ID)
 	// A connection that breaks cancels nothing: the client may ask for the answer again.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	switch began, twice := ep.s.guests.Begin(one, string(c.ID), cancel); {
+	switch began, twice := ep.s.guests.Begin(one, id, cancel); {
 	case twice:
 		ep.writeError(w, http.StatusBadRequest, c.ID, fault(jsonrpc.CodeInvalidRequest, "a call with this id runs already; give each request an id of its own", nil))
 		return true
 	case !began:
 		return false
 	}
-	defer ep.s.guests.Finish(one, string(c.ID))
+	finish := sync.OnceFunc(func() { ep.s.guests.Finish(one, id) })
+	defer finish()
 	stream := one.Stream(w, r, ep.kept, ep.s.log)
 	if r.Header.Get(headerVersion) >= primed {
 		timer := time.AfterFunc(primeAfter, stream.Prime)
@@ -97,6 +97,7 @@ func (ep *endpoint) callInSession(w http.ResponseWriter, r *http.Request, one *m
 	}
 	req := &mcp.CallToolRequest{Session: one.SDK, Params: &mcp.CallToolParamsRaw{Meta: meta, Name: c.Name, Arguments: c.Arguments}}
 	a, err := ep.call(context.WithValue(ctx, streamKey{}, stream), sess, req)
+	finish() // a client that has the answer may use the id again
 	stream.End(
 		func() []byte { return ep.message(nil, c.ID, false, a, err) },
 		func() { ep.writeAnswer(w, c.ID, false, a, err) },

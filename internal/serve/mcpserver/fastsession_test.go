@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -402,5 +403,58 @@ func TestAnswerOfABrokenStream(t *testing.T) {
 		if e, _ := eventsOf(v.again(first.id))(); !strings.Contains(e.data, "the end") {
 			t.Errorf("asked for again: %+v, want the answer", e)
 		}
+	}
+}
+
+// TestAnswersAndEndsHoweverWritten: an answer counts and a call ends whatever texts are in
+// the message, in a batch where the protocol has those, and however the id is written.
+func TestAnswersAndEndsHoweverWritten(t *testing.T) {
+	runs, ended := make(chan struct{}, 1), make(chan error, 1)
+	b := newBench(t, stuck(runs, nil, ended))
+	cfg := b.config()
+	cfg.Surface = direct
+	h := web(t, New(cfg))
+	const version = "2025-03-26"
+	v := begin(t, h, version, `{"elicitation":{}}`)
+	answer := func(note string) string {
+		return `{"jsonrpc":"2.0","id":"%s","result":{"action":"accept","content":{"decision":"allow once","note":"` + note + `"}}}`
+	}
+	for i, format := range []string{
+		answer("tools/call"), answer("notifications/cancelled"), `[` + answer("") + `]`,
+		`[{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},` + answer("") + `]`,
+	} {
+		res := v.post(toolCall("1", "write", fmt.Sprintf(`{"name":"%d"}`, i), ""), nil)
+		next := eventsOf(res)
+		e, _ := next()
+		var asked struct{ ID string }
+		if err := json.Unmarshal([]byte(e.data), &asked); err != nil {
+			t.Fatalf("before %s: %+v, %v", format, e, err)
+		}
+		if res := v.post(fmt.Sprintf(format, asked.ID), nil); res.StatusCode != 202 {
+			t.Errorf("POST %s: status %d, want 202", format, res.StatusCode)
+		}
+		time.AfterFunc(5*time.Second, func() { res.Body.Close() })
+		if e, _ = next(); !strings.Contains(e.data, "hello") {
+			t.Errorf("after the answer %s: %+v, want the greeting", format, e)
+		}
+	}
+	for _, tt := range []struct{ id, end string }{
+		{`5`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5.0}}`},
+		{`"a/b"`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a\/\u0062"}}`},
+		{`"a\/b"`, `[{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a/b","reason":"tools/call"}}]`},
+	} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = io.ReadAll(v.post(toolCall(tt.id, "stuck", `{"name":"a"}`, ""), nil).Body)
+		}()
+		<-runs
+		v.post(tt.end, nil)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s does not end the call %s", tt.end, tt.id)
+		}
+		<-done
 	}
 }

@@ -1,15 +1,19 @@
 package mcpsession
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
+	"ken/internal/untrusted"
 )
 
 // QuestionPrefix begins the ids of requests to the client that a [Stream] makes. Those of
@@ -75,17 +79,38 @@ func (s *Session) forget(id string) {
 	delete(s.questions, id)
 }
 
-// Answer takes a message that answers a request of a [Stream]. It reports false for all
-// others. Only the first answer counts.
-func (s *Session) Answer(message []byte) bool {
-	if !jsonvalid.Valid(message) || clearmessage.Unclear(message) != "" {
+// Take deals with what a client says of the calls that are made past the SDK: answers to
+// the requests of a [Stream], and the end of a call. data is a message, or a batch if the
+// protocol has those. It reports whether that was all that data says.
+func (s *Session) Take(data []byte, batches bool) bool {
+	if !jsonvalid.Valid(data) || clearmessage.Unclear(data) != "" {
 		return false
 	}
-	m, err := jsonrpc.DecodeMessage(message)
-	res, ok := m.(*jsonrpc.Response)
-	if err != nil || !ok {
-		return false
+	list := []json.RawMessage{data}
+	if bytes.TrimLeft(data, " \t\r\n")[0] == '[' {
+		if list = slices.Collect(untrusted.Items(data)); !batches {
+			return false
+		}
 	}
+	messages := make([]jsonrpc.Message, len(list))
+	for i, one := range list {
+		var err error
+		if messages[i], err = jsonrpc.DecodeMessage(one); err != nil {
+			return false
+		}
+	}
+	all := len(list) > 0
+	for i, m := range messages {
+		res, answers := m.(*jsonrpc.Response)
+		if answers && !s.answer(res) || !answers && !s.Cancel(clearmessage.Cancels(list[i])) {
+			all = false
+		}
+	}
+	return all
+}
+
+// answer takes what answers a request of a [Stream]. Only the first answer counts.
+func (s *Session) answer(res *jsonrpc.Response) bool {
 	id, _ := res.ID.Raw().(string)
 	s.mu.Lock()
 	reply := s.questions[id]

@@ -52,12 +52,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{`{"jsonrpc":"2.0","id":"` + id + `","method":"ping"}`, false},
 		{`{"jsonrpc":"2.0","id":"` + id + `","result":{},"result":{}}`, false},
+		{`[{"jsonrpc":"2.0","id":"` + id + `","result":{}}]`, false},
 		{`{"jsonrpc":"2.0","id":"` + QuestionPrefix + `1","result":{}}`, false},
 		{`{"jsonrpc":"2.0","id":"` + id + `","result":{"a":1}}`, true},
 		{`{"jsonrpc":"2.0","id":"` + id + `","result":{"a":2}}`, false},
 	} {
-		if got := s.Answer([]byte(tt.message)); got != tt.taken {
-			t.Errorf("Answer(%s) = %v, want %v", tt.message, got, tt.taken)
+		if got := s.Take([]byte(tt.message), false); got != tt.taken {
+			t.Errorf("Take(%s) = %v, want %v", tt.message, got, tt.taken)
 		}
 	}
 	if got := string((<-reply).Result); got != `{"a":1}` {
