@@ -160,6 +160,7 @@ func (ep *endpoint) initialize(ctx context.Context, next mcp.MethodHandler, meth
 			_ = r.Session.Wait() // how it ended does not matter
 			ep.live.Delete(r.Session)
 			ep.s.guests.Depart(sess.id)
+			_ = ep.kept.SessionClosed(context.Background(), sess.id) // its calls may have kept events since the SDK did this
 			ep.s.over(sess)
 		}()
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/internal/jsonvalid"
 	"ken/internal/serve/clearmessage"
@@ -138,6 +139,17 @@ func (s *Session) release(stream string) {
 	defer s.mu.Unlock()
 	close(s.streams[stream])
 	delete(s.streams, stream)
+}
+
+// keep keeps an event of a stream. Nothing is kept of a session that is over: nobody would
+// ever remove it from the store.
+func (s *Session) keep(kept *mcp.MemoryEventStore, stream string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil
+	}
+	return kept.Append(context.Background(), s.id, stream, data)
 }
 
 // settled waits until the stream of which a client asks for the rest has all its

@@ -76,7 +76,7 @@ func (s *Stream) send(event string, data []byte) bool {
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Connection", "keep-alive")
 	}
-	if err := s.kept.Append(context.Background(), s.of.id, s.name, data); err != nil {
+	if err := s.of.keep(s.kept, s.name, data); err != nil {
 		s.log.Warn("an event is not kept for a client whose stream breaks", "error", err)
 	}
 	id := s.name + "_" + strconv.Itoa(s.events) // as the SDK reads it
