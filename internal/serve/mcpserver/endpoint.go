@@ -278,7 +278,7 @@ func changeOf(method string) (kind, bool) {
 func (ep *endpoint) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if stream, ok := ctx.Value(streamKey{}).(*mcpsession.Stream); ok {
-			return stream.Send(ctx, next, method, req)
+			return stream.Send(ctx, method, req)
 		}
 		k, ok := changeOf(method)
 		if !ok {

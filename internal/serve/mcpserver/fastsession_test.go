@@ -484,3 +484,59 @@ func TestNothingIsKeptOfAnEndedSession(t *testing.T) {
 	}
 	t.Error("events of a session are kept after its end")
 }
+
+// TestBrokenStreamGoesOn: a client whose connection broke reads on where it was, also what
+// is asked and reported after that. The latest connection is the one that counts.
+func TestBrokenStreamGoesOn(t *testing.T) {
+	report, runs := make(chan string), make(chan struct{}, 1)
+	b := newBench(t, func(b *bench) {
+		office(b)
+		b.tool("tool:write", nameSchema, capability.Effects{}, func(_ context.Context, c capability.Call) (capability.Result, error) {
+			runs <- struct{}{}
+			for message := range report {
+				c.Live.(capability.Reporter).Progress(1, 2, message)
+			}
+			return capability.Result{Parts: []capability.Part{{Text: "written"}}}, nil
+		})
+	})
+	cfg := b.config()
+	cfg.Surface = direct
+	h := web(t, New(cfg))
+	v := begin(t, h, sessionful, `{"elicitation":{}}`)
+	res := v.post(toolCall("1", "write", `{"name":"a"}`, `,"_meta":{"progressToken":"p"}`), nil)
+	e, _ := eventsOf(res)()
+	var asked struct{ ID string }
+	if err := json.Unmarshal([]byte(e.data), &asked); err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	first := v.again(e.id)
+	v.post(`{"jsonrpc":"2.0","id":"`+asked.ID+`","result":{"action":"accept","content":{"decision":"allow once"}}}`, nil)
+	<-runs
+	report <- "one"
+	if e, _ = eventsOf(first)(); !strings.Contains(e.data, `"one"`) {
+		t.Errorf("after the answer: %+v, want progress", e)
+	}
+	second := v.again(e.id)
+	if _, more := eventsOf(first)(); more {
+		t.Error("the older connection goes on")
+	}
+	report <- "two"
+	close(report)
+	next := eventsOf(second)
+	for i, want := range []string{`"two"`, "written"} {
+		e, _ := next()
+		if number := fmt.Sprintf("_%d", i+2); !strings.Contains(e.data, want) || !strings.HasSuffix(e.id, number) {
+			t.Errorf("event %+v, want %s with an id that ends in %s", e, want, number)
+		}
+	}
+	if _, more := next(); more {
+		t.Error("the stream goes on after the answer")
+	}
+	next = eventsOf(v.again(strings.Replace(e.id, "_1", "_0", 1)))
+	for _, want := range []string{`"one"`, `"two"`, "written"} {
+		if e, _ := next(); !strings.Contains(e.data, want) {
+			t.Errorf("asked for again: %+v, want %s", e, want)
+		}
+	}
+}

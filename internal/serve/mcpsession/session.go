@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -125,20 +126,19 @@ func (s *Session) answer(res *jsonrpc.Response) bool {
 }
 
 // hold notes that a stream of events goes on; release, that it has ended.
-func (s *Session) hold(stream string) {
+func (s *Session) hold(name string, stream *Stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.streams == nil {
-		s.streams = map[string]chan struct{}{}
+		s.streams = map[string]*Stream{}
 	}
-	s.streams[stream] = make(chan struct{})
+	s.streams[name] = stream
 }
 
-func (s *Session) release(stream string) {
+func (s *Session) release(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.streams[stream])
-	delete(s.streams, stream)
+	delete(s.streams, name)
 }
 
 // keep keeps an event of a stream. Nothing is kept of a session that is over: nobody would
@@ -152,20 +152,16 @@ func (s *Session) keep(kept *mcp.MemoryEventStore, stream string, data []byte) e
 	return kept.Append(context.Background(), s.id, stream, data)
 }
 
-// settled waits until the stream of which a client asks for the rest has all its
-// events. It reports whether the client has waited, too.
-func (s *Session) settled(r *http.Request) bool {
-	stream, _, _ := strings.Cut(r.Header.Get("Last-Event-Id"), "_")
-	s.mu.Lock()
-	goes := s.streams[stream]
-	s.mu.Unlock()
-	if goes == nil {
-		return true
-	}
-	select {
-	case <-goes:
-		return true
-	case <-r.Context().Done():
+// resume serves a request for what followed an event of a stream that goes on. It reports
+// false for all others.
+func (s *Session) resume(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || len(r.Header["Last-Event-Id"]) != 1 || !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return false
 	}
+	name, number, _ := strings.Cut(r.Header.Get("Last-Event-Id"), "_")
+	seen, err := strconv.Atoi(number)
+	s.mu.Lock()
+	stream := s.streams[name]
+	s.mu.Unlock()
+	return stream != nil && err == nil && seen >= 0 && stream.resume(w, r, seen)
 }

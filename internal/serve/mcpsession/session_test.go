@@ -2,8 +2,12 @@ package mcpsession
 
 import (
 	"context"
+	"maps"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -83,5 +87,54 @@ func TestStreamWithoutEvents(t *testing.T) {
 	s.Prime()
 	if whole != 1 || w.Body.Len() > 0 {
 		t.Errorf("written as a whole %d times, and after it %q", whole, w.Body)
+	}
+}
+
+// TestQuestionToAClientThatHasGone: a question waits a while for a client that comes back,
+// and then is withdrawn.
+func TestQuestionToAClientThatHasGone(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			one := &Session{id: "s"}
+			request, leave := context.WithCancel(t.Context())
+			w := httptest.NewRecorder()
+			s := one.Stream(w, httptest.NewRequestWithContext(request, "POST", "/mcp", nil), mcp.NewMemoryEventStore(nil), nil)
+			asked := make(chan error, 1)
+			go func() {
+				_, err := s.Send(t.Context(), "roots/list", &mcp.ServerRequest[*mcp.ListRootsParams]{Params: &mcp.ListRootsParams{}})
+				asked <- err
+			}()
+			synctest.Wait()
+			leave()
+			time.Sleep(away - time.Second)
+			if !back {
+				if err := <-asked; err == nil || !strings.Contains(w.Body.String(), "notifications/cancelled") {
+					t.Errorf("the question ended with %v, after %s", err, w.Body)
+				}
+				return
+			}
+			again, stop := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(again, "GET", "/mcp", nil)
+			r.Header.Set("Accept", "text/event-stream")
+			r.Header.Set("Last-Event-Id", s.name+"_0")
+			resumed := make(chan bool, 1)
+			go func() { resumed <- one.resume(httptest.NewRecorder(), r) }()
+			time.Sleep(2 * away)
+			select {
+			case err := <-asked:
+				t.Errorf("the question ended with %v, though the client is back", err)
+			default:
+			}
+			for _, id := range slices.Collect(maps.Keys(one.questions)) {
+				one.Take([]byte(`{"jsonrpc":"2.0","id":"`+id+`","result":{"roots":[]}}`), false)
+			}
+			if err := <-asked; err != nil {
+				t.Error(err)
+			}
+			stop()
+			if !<-resumed || one.resume(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/mcp", nil)) {
+				t.Error("a request for what followed was not served, or another one was")
+			}
+		})
 	}
 }

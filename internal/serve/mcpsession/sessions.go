@@ -49,7 +49,7 @@ type Session struct {
 	over      bool
 	calls     map[string]context.CancelFunc     // that are made past the SDK, by the id of the request
 	questions map[string]chan *jsonrpc.Response // of these calls to the client
-	streams   map[string]chan struct{}          // of their events, each closed at its end
+	streams   map[string]*Stream                // of their events that go on, by name
 }
 
 // Arrive counts a session in. It belongs to whoever has this key.
@@ -93,7 +93,7 @@ func (s *Sessions) Serve(w http.ResponseWriter, r *http.Request, key string, h h
 	if s.begin(id) {
 		defer s.finish(id)
 	}
-	if one := s.Find(id, key); one != nil && !one.settled(r) {
+	if one := s.Find(id, key); one != nil && one.resume(w, r) {
 		return
 	}
 	refusal.Serve(w, r, h)
