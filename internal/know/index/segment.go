@@ -121,8 +121,7 @@ type writer struct {
 	tokens []Token
 	others []Token  // of a text that is not name or description
 	terms  []uint64 // of the capability that is being read: the term, and one in its field as pack has it
-	sums   []uint32 // by term: its counts, while those of one capability are added up
-	summed []uint32 // the terms of that capability, each once
+	totals totals
 	run    []uint32
 	spelt  []string // how the words of run are spelt
 	firsts []uint32 // the terms of the name, each once
@@ -267,26 +266,33 @@ func (w *writer) doc(c *capability.Capability) Doc {
 	return d
 }
 
+// totals are the counts of one capability, while they are added up.
+type totals struct {
+	of    []uint32 // by term
+	terms []uint32 // each once
+}
+
 // sum adds up the counts of each term.
 func (w *writer) sum(d *Doc) {
-	w.sums = append(w.sums, make([]uint32, w.postings.Count-len(w.sums))...)
-	w.summed = w.summed[:0]
+	sum := &w.totals
+	sum.of = append(sum.of, make([]uint32, w.postings.Count-len(sum.of))...)
+	sum.terms = sum.terms[:0]
 	for _, t := range w.terms {
 		id, packed := uint32(t>>32), uint32(t)
-		if w.sums[id] == 0 {
-			w.summed = append(w.summed, id)
+		if sum.of[id] == 0 {
+			sum.terms = append(sum.terms, id)
 		} else {
-			packed = addPacked(w.sums[id], packed)
+			packed = addPacked(sum.of[id], packed)
 		}
-		w.sums[id] = packed
+		sum.of[id] = packed
 	}
-	slices.Sort(w.summed)
-	n := len(w.summed)
+	slices.Sort(sum.terms)
+	n := len(sum.terms)
 	both := carve(w, &w.numbers, 2*n)
 	d.Terms, d.Counts = both[:n:n], both[n:]
-	copy(d.Terms, w.summed)
-	for i, id := range w.summed {
-		d.Counts[i], w.sums[id] = w.sums[id], 0
+	copy(d.Terms, sum.terms)
+	for i, id := range sum.terms {
+		d.Counts[i], sum.of[id] = sum.of[id], 0
 	}
 }
 
