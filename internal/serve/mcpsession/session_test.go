@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Clients of before 2026-07-28 have what that version gave up.
+
 package mcpsession
 
 import (
