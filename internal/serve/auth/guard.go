@@ -336,22 +336,12 @@ func public(r *http.Request) bool {
 		r.URL.Path == "/" && r.Method == http.MethodHead
 }
 
-// hidden are the headers that next does not see.
-var hidden = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
-
 // without returns the request as next sees it.
 func without(r *http.Request) *http.Request {
-	secret := len(r.Header["Cookie"]) > 0 || r.URL.Path == "/" && r.URL.RawQuery != ""
-	for _, name := range hidden {
-		secret = secret || r.Header[name] != nil
-	}
-	if !secret {
-		return r
-	}
 	out := new(http.Request)
 	*out = *r
 	out.Header = maps.Clone(r.Header) // the lists are shared and must not be changed
-	for _, name := range hidden {
+	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key"} {
 		delete(out.Header, name)
 	}
 	if r.URL.Path == "/" && r.URL.Query().Has(tokenParam) { // HEAD, of one who looks where a link leads
