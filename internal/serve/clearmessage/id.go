@@ -8,8 +8,8 @@ import (
 	"ken/internal/untrusted"
 )
 
-// SameID returns a text that is the same for all ways to write an id: 7 is 7.0, and "a"
-// is "\u0061". It is empty for what is no id. id must be valid JSON.
+// SameID returns an id in one form, however it was written: 7.0 becomes 7, and "\u0061"
+// becomes "a". It returns "" if the value cannot be an id. id must be valid JSON.
 func SameID(id json.RawMessage) string {
 	switch {
 	case len(id) == 0 || id[0] != '"' && id[0] != '-' && (id[0] < '0' || id[0] > '9'):
@@ -32,18 +32,18 @@ func SameID(id json.RawMessage) string {
 	return ""
 }
 
-// Cancels returns the id of the request that a notification cancels, as [SameID] returns
-// it. It is empty for other messages. message must be valid JSON that Unclear has no
-// objection to.
+// Cancels returns the id of the request that a notification cancels, in the form of
+// [SameID]. It returns "" for other messages. message must be valid JSON that Unclear
+// accepts.
 func Cancels(message []byte) string {
 	var method string
 	var id json.RawMessage
 	for name, value := range untrusted.Members(message) {
 		switch name {
-		case "id": // a request, and there is none of this name
+		case "id": // a request; a cancellation is a notification and has no id
 			return ""
 		case "method":
-			_ = json.Unmarshal(value, &method) // what is no text is no such method
+			_ = json.Unmarshal(value, &method) // a value that is not a string leaves method empty
 		case "params":
 			for name, value := range untrusted.Members(value) {
 				if name == "requestId" {

@@ -141,8 +141,8 @@ func (s *Session) release(name string) {
 	delete(s.streams, name)
 }
 
-// keep keeps an event of a stream. Nothing is kept of a session that is over: nobody would
-// ever remove it from the store.
+// keep stores an event of a stream, unless the session is over: events stored after its
+// end would never be removed.
 func (s *Session) keep(kept *mcp.MemoryEventStore, stream string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

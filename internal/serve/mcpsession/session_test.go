@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestCallsOfASession: a session is found by whoever it belongs to. The same id runs once
-// at a time. The end of the session ends its calls, and none begins after it.
+// TestCallsOfASession: only its own principal finds a session. Two calls with the same id
+// cannot run at the same time. The end of the session ends its calls, and none begins after it.
 func TestCallsOfASession(t *testing.T) {
 	s := New(10, time.Hour)
 	s.Arrive("a", "ada", new(mcp.ServerSession))

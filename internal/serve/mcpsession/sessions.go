@@ -52,7 +52,7 @@ type Session struct {
 	streams   map[string]*Stream                // of their events that go on, by name
 }
 
-// Arrive counts a session in. It belongs to whoever has this key.
+// Arrive adds a session. key identifies the principal that it belongs to.
 func (s *Sessions) Arrive(id, key string, ss *mcp.ServerSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Sessions) Arrive(id, key string, ss *mcp.ServerSession) {
 	s.by[id] = one
 }
 
-// Depart counts a session out, and ends its calls.
+// Depart removes a session and ends its calls.
 func (s *Sessions) Depart(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,8 @@ func (s *Sessions) Depart(id string) {
 	}
 }
 
-// Find returns a session of whoever has this key, or nil.
+// Find returns the session with this id if it belongs to the principal with this key,
+// and nil otherwise.
 func (s *Sessions) Find(id, key string) *Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
