@@ -53,7 +53,7 @@ screenshots: build ## docs/pictures: the main views, as a browser shows them, an
 	KEN_TEST_BINARY=$(CURDIR)/bin/ken KEN_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -v -run '^TestBrowserPictures' ./cmd/ken
 
 mcp-table: ## docs/mcp-table.md: what of MCP survives behind Ken; GATEWAYS='NAME=COMMAND' prints others beside it
-	KEN_GATEWAYS='$(GATEWAYS)' go test -count=1 $(if $(GATEWAYS),-v) -run '^TestPassThrough$$' ./internal/mcptest -update
+	KEN_GATEWAYS='$(GATEWAYS)' go test -count=1 $(if $(GATEWAYS),-v) -run '^TestPassThrough$$' ./internal/testkit/mcptest -update
 
 compare: ## docs/benchmarks.md: Ken beside other gateways, in one run; GATEWAYS='NAME=COMMAND' adds others
 	@GATEWAYS='$(GATEWAYS)' bash .ci/compare.sh

@@ -26,7 +26,7 @@ var wings = []struct{ title, prefixes string }{
 	{"Talk: a conversation", "internal/talk"},
 	{"Serve: the surfaces", "internal/serve web"},
 	{"The program and the library", ". cmd internal/app internal/cli internal/config internal/connect"},
-	{"Tests, examples, tools", "internal/mcptest examples scripts"},
+	{"Tests, examples, tools", "internal/testkit examples scripts"},
 	{"What all of them stand on", "internal"},
 }
 

@@ -71,12 +71,10 @@ var layers = []layer{
 	{"internal/wholefile", ""},
 	{"internal/secret", "capability internal/coldsort internal/wholefile"},
 	{"internal/objectstore", "capability"},
-	{"internal/objectstore/objectstoretest", ""},
 	{"internal/secret/detect", ""},
 	{"internal/schema", "capability"},
 	{"internal/store", ""},
 	{"internal/backup", ""},
-	{"internal/store/storetest", "internal/store"},
 	{"web", ""},
 
 	// Know: what exists.
@@ -137,7 +135,6 @@ var layers = []layer{
 	{"internal/run/hook", words + ground + "internal/run/sandbox"},
 	{"internal/run/runner", words + ground + "internal/know/catalog internal/govern/... internal/run/..."},
 	{"internal/run/queue", words + ground + "internal/run/runner"},
-	{"internal/run/queue/queuetest", words + "internal/run/queue"},
 	{"internal/run/plugins", words + ground + "internal/config internal/run/..."},
 	{"internal/run/childmode", "internal/run/executor/db internal/run/sandbox"},
 	{"internal/run/executors", words + ground + "internal/config internal/know/... internal/govern/policy internal/govern/redaction internal/run/..."},
@@ -219,7 +216,7 @@ var layers = []layer{
 	{"cmd/ken", "internal/cli internal/run/childmode internal/serve/shim/entry"},
 
 	// Beside it.
-	{"internal/mcptest/...", words + "internal/run/mcpgateway/... internal/secret"}, // real servers and clients, for tests
+	{"internal/testkit/...", all}, // what tests share; no product package may import it
 	{"examples/...", words + "llm/llmtest ."},
 	{"scripts/...", ""},
 }

@@ -22,9 +22,9 @@ fi
 
 mkdir -p .cache/bin
 go build -trimpath -buildvcs=false -o .cache/bin/ken ./cmd/ken
-go test -c -trimpath -buildvcs=false -o .cache/bin/compare.test ./internal/mcptest
+go test -c -trimpath -buildvcs=false -o .cache/bin/compare.test ./internal/testkit/mcptest
 export KEN_TEST_BINARY="$PWD/.cache/bin/ken" KEN_GATEWAYS="${GATEWAYS:-}"
-cd internal/mcptest
+cd internal/testkit/mcptest
 # A gateway that asks the internet for something gets no answer.
 exec unshare --map-root-user --net -- sh -c 'ip link set lo up && exec "$@"' sh \
 	../../.cache/bin/compare.test -test.run '^TestCompare$' -test.v -compare -gateways "$peers" -rounds "${ROUNDS:-10}"

@@ -285,7 +285,7 @@ layer_release() {
 # Every MCP client from npm does a task through Ken, and its tokens are counted.
 layer_clients() {
 	find_clients continue free licensed
-	tally test "6 clients" -- -timeout $limit_clients -count=1 -vet=off -v -run '^(TestRealClients|TestClientFlows|TestClientTokens)$' ./internal/connect ./internal/mcptest
+	tally test "6 clients" -- -timeout $limit_clients -count=1 -vet=off -v -run '^(TestRealClients|TestClientFlows|TestClientTokens)$' ./internal/connect ./internal/testkit/mcptest
 }
 
 go build -o .cache/bin/tally ./scripts/tally

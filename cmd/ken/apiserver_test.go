@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"ken/internal/know/source/graphql/graphqltest"
+	"ken/internal/testkit/graphqltest"
 )
 
 // startAPI starts an API that answers with the request that it was sent; $API is

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestBadStore has a PostgreSQL that is read-only, full, slow, or put back to an earlier

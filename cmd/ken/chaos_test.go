@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestChaos has four servers, three workers and 64 clients on one PostgreSQL. Clients call

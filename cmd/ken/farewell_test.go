@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestFarewell: a replica gets SIGTERM while a turn runs. Who follows the turn gets its end. Then

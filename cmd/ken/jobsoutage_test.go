@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestJobsOutage: jobs whose calls have not begun when PostgreSQL goes away for long run

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // shell runs a command on a replica, as the user.

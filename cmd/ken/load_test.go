@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // sizeOf reads a number from the environment: how large a measurement is.

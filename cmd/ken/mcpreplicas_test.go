@@ -13,7 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestMCPReplicas: real MCP clients whose requests go to two replicas in turn. Without a

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestProcesses has a server, six loops of calls and one call that is killed

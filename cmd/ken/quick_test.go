@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestQuickCall: 500 slow calls of one session run and wait on two replicas. A quick call of

@@ -19,9 +19,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"ken/internal/objectstore/objectstoretest"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/objectstoretest"
+	"ken/internal/testkit/storetest"
 )
 
 // newReplicas starts servers with a home each, and one PostgreSQL. settings are those of

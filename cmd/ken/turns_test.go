@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // A sent is an event of a stream.

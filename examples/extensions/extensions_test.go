@@ -21,7 +21,7 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"

@@ -196,7 +196,7 @@ VS Code, and Codex with a model that searches for tools, are not measured.
 The command, as root or under ` + "`" + `unshare -rn` + "`" + `, with the folder of the catalogs in ` + "`" + `KEN_BENCH` + "`" + `:
 
 ` + "```" + `
-KEN_CLIENTS=$(.ci/clients.sh install continue free licensed) go test -run TestClientTokens ./internal/mcptest -update
+KEN_CLIENTS=$(.ci/clients.sh install continue free licensed) go test -run TestClientTokens ./internal/testkit/mcptest -update
 go test ./internal/connect -run Docs -update
 ` + "```" + `
 `

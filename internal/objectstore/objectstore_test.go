@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/objectstore/objectstoretest"
+	"ken/internal/testkit/objectstoretest"
 )
 
 func secrets(id, secret string) func(string) (string, error) {

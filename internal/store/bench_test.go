@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func BenchmarkSQLite(b *testing.B)   { benchmark(b, storetest.SQLite) }

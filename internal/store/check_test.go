@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestCheck: a store that can be written is found well without a write, and one

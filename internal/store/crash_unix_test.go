@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestPostgresCrash: the server crashes while a batch is written and loses its

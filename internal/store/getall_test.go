@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestGetAll: several keys are read at once, and those that are gone are left out.

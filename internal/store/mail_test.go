@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestPostgresMail: messages of one sender arrive in order, once, and only where they are

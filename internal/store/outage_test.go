@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestPostgresCut: sessions that the server has ended, and those in the pool

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // A wire stands between a store and its server and can be cut.

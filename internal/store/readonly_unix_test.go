@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestSQLiteReadOnly: a user who may not write is told so. Root may always

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func apply(t testing.TB, s *store.Store, build func(b *store.Batch)) int64 {

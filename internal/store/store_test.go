@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,7 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // benchCatalog returns n capabilities: real ones, and beyond those we have,

@@ -11,7 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // TestChangeIsAsBuild: however a list of capabilities came about, it is found

@@ -21,7 +21,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 var (

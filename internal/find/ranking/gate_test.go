@@ -11,7 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // The kinds of cases that the gate is measured on.

@@ -20,8 +20,8 @@ import (
 	"ken/capability"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
 	"ken/internal/know/reader"
+	"ken/internal/testkit/indextest"
 )
 
 var gateCases = flag.String("gatecases", "", "`folder` for what training/gate.py reads: cases.jsonl, and the vectors that were made for it, to be used again")

@@ -9,7 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // asks are messages that use all that a segment has.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 var leftOut = flag.Bool("leftout", false, "fit without each set in turn, and say how well the rest answers it")

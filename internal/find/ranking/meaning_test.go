@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // TestMeaningFindsWithoutWords: what shares no word with a message is found by

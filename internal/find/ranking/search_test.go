@@ -14,7 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 func TestSearchReadsEveryField(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // TestHamming: every vector is compared, wherever its page and however many

@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // TestHiddenHasNoInfluence: a view that leaves some out answers as one of a

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
 	"ken/internal/language"
+	"ken/internal/testkit/indextest"
 )
 
 // TestIdentifiersMeet: each way of writing one name finds every other.

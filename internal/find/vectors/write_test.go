@@ -13,8 +13,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
 	"ken/internal/know/reader"
+	"ken/internal/testkit/indextest"
 )
 
 var write = flag.String("write", "", "`folder` of texts.jsonl, which training/reader.py writes: the second reader's vectors of these go to vectors-go.i8 there")

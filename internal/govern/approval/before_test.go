@@ -7,7 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestAskedAgain: a question says in what it differs from the nearest one that

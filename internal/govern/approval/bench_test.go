@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func BenchmarkGrants(b *testing.B) {

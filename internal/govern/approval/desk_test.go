@@ -19,7 +19,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestGrantsStayInTheirFolder: a grant of any scope holds in the workspace of the

@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // The model of a desk: plain lists, in one goroutine.

@@ -8,7 +8,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // away checks that an error is the store's and says nothing about the consent:

@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestLargePendingIsBounded: a model that asks for large calls again and again, in

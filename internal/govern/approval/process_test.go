@@ -14,7 +14,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // What makes a test binary a child: its job, the store, and its name.

@@ -9,7 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestOneMoment: whatever many see of one ticket and its grant while it is

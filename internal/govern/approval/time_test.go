@@ -10,7 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // inTime runs a test by a clock of its own, with a desk on a store. That is

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"ken/internal/govern/approval"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestTimesAreAskedForAnew: how long a question waits is what is said when it is

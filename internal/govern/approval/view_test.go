@@ -7,7 +7,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // twoDesks are two desks of one store, as on two replicas.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/govern/pin"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // thousands returns 2,000 tools of about 1.2 KB each.

@@ -15,7 +15,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestLifeOfAServer is the whole story: trust on first use, a tool that is added,

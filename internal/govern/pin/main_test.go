@@ -14,7 +14,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestModel plays with two desks on one store: a server whose tools come, go and

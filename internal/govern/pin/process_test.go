@@ -13,7 +13,7 @@ import (
 
 	"ken/internal/govern/pin"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // childStore makes the test binary a child with a desk on this store.

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/govern/pin"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // value draws JSON of some depth.

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // A user takes places of one name, one for each call that runs.

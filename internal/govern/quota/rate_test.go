@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestRateTotal: three processes that ask as often as they can do together what one may,

@@ -6,7 +6,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // world returns a desk and a book of n extensions, all of them on.

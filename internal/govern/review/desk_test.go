@@ -14,7 +14,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/review"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestCourse is the life of an extension, over restarts.

@@ -14,7 +14,7 @@ import (
 	"ken/internal/govern/review"
 	"ken/internal/know/source"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestModel plays with some desks on one store, packages that change under them

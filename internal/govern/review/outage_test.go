@@ -7,7 +7,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/review"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestOutage: without its server everything that needs review is off, also what

@@ -6,7 +6,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestPanel: the panel follows switches of any process and the catalog, and its

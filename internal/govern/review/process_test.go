@@ -12,7 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/review"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // What makes a test binary a child: its job and the store.

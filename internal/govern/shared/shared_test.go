@@ -10,7 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func machine(t *testing.T, db *store.Store) (*Settings, Config) {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"testing"
 
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 var fitBackground = flag.Bool("fitbackground", false, "count how common words are in the training sets and write background.txt")

@@ -17,8 +17,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/embed"
-	"ken/internal/know/index/indextest"
 	"ken/internal/language"
+	"ken/internal/testkit/indextest"
 )
 
 // kept returns the files of a cache by name.

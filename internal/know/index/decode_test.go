@@ -5,7 +5,7 @@ import (
 
 	"ken/internal/find/ranking"
 	"ken/internal/know/index"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // FuzzDecode: no file, even one with the right sum, does harm.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // TestMappedSegment: a segment that is a part of a mapped file is the one that was made,

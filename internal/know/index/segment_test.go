@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 // dump writes down all that a segment holds.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
-	"ken/internal/know/index/indextest"
+	"ken/internal/testkit/indextest"
 )
 
 func exact(a, b []float32) float64 {

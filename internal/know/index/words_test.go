@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"ken/internal/know/index/indextest"
 	"ken/internal/language"
+	"ken/internal/testkit/indextest"
 )
 
 // show writes tokens down: a word with its pieces in brackets, a number with a

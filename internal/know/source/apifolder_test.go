@@ -7,7 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/openapi"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 const apiDocument = `{"openapi": "3.0.0", "info": {"title": "Shop", "version": "1"}, "servers": [{"url": "/v1"}],

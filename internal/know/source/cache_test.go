@@ -13,7 +13,7 @@ import (
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/safefs"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // largeCatalog is a catalog that is worth caching, with a bad row in it.

@@ -11,7 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/lists"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 func TestChannels(t *testing.T) {

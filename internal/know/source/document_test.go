@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 func TestMapIsAtMost500Characters(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"ken/internal/know/source/recipe"
 	"ken/internal/know/source/safefs"
 	"ken/internal/know/source/seal"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // packageProblems returns problems as "file:line code", files relative to dir.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // TestExtensionOwnPrograms: handlers and programs of a package are bound to all of

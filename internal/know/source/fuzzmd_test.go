@@ -11,7 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/markdown"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // fuzzFiles reads files from memory and checks what must hold for any input.

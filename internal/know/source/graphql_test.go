@@ -10,7 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/openapi"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // loadGraph loads a GraphQL document as ken add would have put it.

@@ -17,7 +17,7 @@ import (
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/rows"
 	"ken/internal/know/source/safefs"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // loadText loads one file of a folder.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ken/internal/know/source/safefs"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // TestLookDistrustsFreshFiles: a file that was written a moment ago can be

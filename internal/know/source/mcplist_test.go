@@ -9,7 +9,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/rows"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 const someTools = `[

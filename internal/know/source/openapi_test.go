@@ -17,7 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/jsonappend"
 	"ken/internal/know/source/openapi"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 	"ken/internal/yamldoc"
 )
 

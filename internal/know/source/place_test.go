@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // A place is a folder that a test fills.

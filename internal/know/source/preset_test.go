@@ -7,7 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/lists"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 func TestPresets(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source/markdown"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 const githubSkill = `---

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 func load(t *testing.T, cfg TreeConfig) (*Tree, capability.Batch) {

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // cardNamed returns a whole card.

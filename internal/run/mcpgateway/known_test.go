@@ -12,7 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // A counted desk counts how often tools are compared with their pins.

@@ -13,7 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/know/source/mcptools"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 func desk(t testing.TB) *pin.Desk {

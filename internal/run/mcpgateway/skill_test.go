@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 // TestSkills: a skill of a server is read with its digests, in a fence, and only

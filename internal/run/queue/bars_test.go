@@ -19,7 +19,7 @@ import (
 	"ken/internal/run/queue"
 	"ken/internal/run/runner"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 const (

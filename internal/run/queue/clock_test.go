@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestRealign: a clock that was 400 days ahead for a while does not keep a schedule

@@ -16,7 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/procid"
 	"ken/internal/run/queue"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/queue"
-	"ken/internal/run/queue/queuetest"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/queuetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestStored runs the kit on the queue in a store: SQLite, or PostgreSQL where

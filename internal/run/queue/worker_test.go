@@ -21,10 +21,10 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/procid"
 	"ken/internal/run/queue"
-	"ken/internal/run/queue/queuetest"
 	"ken/internal/run/runner"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/queuetest"
+	"ken/internal/testkit/storetest"
 )
 
 const patience = 30 * time.Second

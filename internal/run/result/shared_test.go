@@ -9,9 +9,9 @@ import (
 
 	"ken/capability"
 	"ken/internal/objectstore"
-	"ken/internal/objectstore/objectstoretest"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/objectstoretest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestShared has two replicas with a folder each and one store: what one keeps the

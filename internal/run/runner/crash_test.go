@@ -16,7 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/audit"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // during counts its runs and does something in the middle of each.

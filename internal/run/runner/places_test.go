@@ -12,7 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/quota"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestPlacesOfAll: limits hold for three processes together, the calls of each come to

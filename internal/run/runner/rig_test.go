@@ -14,7 +14,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // A trace is what happened, in order, as the parts around a Runner saw it.

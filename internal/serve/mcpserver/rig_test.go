@@ -30,7 +30,7 @@ import (
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
+	"ken/internal/testkit/storetest"
 )
 
 // TestGroup: two replicas take each other's tokens and signatures, until a token is

@@ -10,8 +10,8 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/event"
+	"ken/internal/testkit/storetest"
 )
 
 var ann = capability.Principal{ID: "ann", Tenant: "acme"}

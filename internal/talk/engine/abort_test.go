@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
 )

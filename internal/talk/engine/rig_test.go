@@ -26,11 +26,11 @@ import (
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
 )

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/store/storetest"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 	"ken/llm"
 )
 

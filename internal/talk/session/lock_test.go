@@ -17,8 +17,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 )
 
 // inTime runs a test by a clock of its own, on two stores of one place: as two

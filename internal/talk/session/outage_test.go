@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 )
 
 // TestOutageStorm: while connections break, also in the middle of a commit, no

@@ -11,8 +11,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 )
 
 func prepare(t testing.TB, s *session.Store, who capability.Principal, id string) *session.Turn {

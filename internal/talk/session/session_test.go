@@ -16,8 +16,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 	"ken/llm"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 	"ken/internal/yamldoc"
 )
 

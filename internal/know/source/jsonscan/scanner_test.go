@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 func TestJSONWalkRefusesWithPlace(t *testing.T) {

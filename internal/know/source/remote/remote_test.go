@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 var (

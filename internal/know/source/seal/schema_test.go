@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ken/internal/know/source/jsonscan"
-	"ken/internal/know/source/sourcetest"
+	"ken/internal/testkit/sourcetest"
 )
 
 // textsOf gathers texts as SchemaText does, by encoding/json.

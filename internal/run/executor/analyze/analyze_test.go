@@ -16,9 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/executor/generate"
 	"ken/internal/run/result"
+	"ken/internal/testkit/executortest"
 	"ken/internal/tokenizer"
 	"ken/llm"
 	"ken/llm/llmtest"

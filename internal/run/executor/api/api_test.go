@@ -22,7 +22,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // A house is an executor with capabilities, and what it was told and sent.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // BenchmarkRequest is a GET with a path and a query through the executor, and

@@ -27,7 +27,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestRequestsAreCorrect makes a request of every operation of our own documents,

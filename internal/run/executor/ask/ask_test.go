@@ -10,7 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor/analyze"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 	"ken/llm"
 	"ken/llm/llmtest"
 )

@@ -21,9 +21,9 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
+	"ken/internal/testkit/executortest"
 )
 
 // needChromium skips a test where there is no Chromium, or no sandbox that it

@@ -12,7 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestBrowserChecklist is S5.54 for pages.

@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"testing"
 
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 const tenThousand = "SELECT id, name, price, made FROM items"

@@ -19,7 +19,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 func TestMain(m *testing.M) {

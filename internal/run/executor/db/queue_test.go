@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestQueue checks that statements beyond the limits of a database and of an

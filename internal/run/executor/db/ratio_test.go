@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // rounds returns how much more processor time 10,000 rows take through the executor

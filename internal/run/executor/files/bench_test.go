@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 func BenchmarkFiles(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // tree returns every file of a folder with its content, and its folders.

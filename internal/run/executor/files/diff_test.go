@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 func TestApply(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit/executortest"
 )
 
 func TestMain(m *testing.M) {

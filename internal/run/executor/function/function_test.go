@@ -12,7 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 type addInput struct {

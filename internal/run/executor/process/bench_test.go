@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit/executortest"
 )
 
 // BenchmarkInvoke is a confined /bin/true through the executor, and beside it

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestCheck: a program that would not be started is known beforehand, in the

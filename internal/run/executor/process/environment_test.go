@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestEnvValues: a manifest may set variables, but none that decides which code

@@ -9,7 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestOwnProgram: a package's program runs from the user's extensions only, with

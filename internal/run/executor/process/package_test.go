@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestPackage runs actions of a package as the catalog reads it from disk:

@@ -20,8 +20,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit/executortest"
 )
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
 	"ken/internal/run/result"
+	"ken/internal/testkit/executortest"
 )
 
 var ada = capability.Principal{ID: "ada"}

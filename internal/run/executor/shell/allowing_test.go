@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestRefusalSaysWhatToType: each refusal of a mode holds the line that lifts

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/run/executor/executortest"
+	"ken/internal/testkit/executortest"
 )
 
 // TestCheck: a line that cannot start is known beforehand, in the words in which

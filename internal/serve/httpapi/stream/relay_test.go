@@ -12,8 +12,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/store"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/event"
+	"ken/internal/testkit/storetest"
 )
 
 // A cluster has hubs on one PostgreSQL, each with a store of its own.

@@ -8,7 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/queue"
-	"ken/internal/run/queue/queuetest"
+	"ken/internal/testkit/queuetest"
 )
 
 // TestJobs: everybody has his own jobs, and those of others are not there; an

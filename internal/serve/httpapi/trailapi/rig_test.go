@@ -29,8 +29,8 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/slash"
+	"ken/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/store/storetest"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
 )

@@ -115,7 +115,7 @@ func echoByKen(i int) *mcp.CallToolParams {
 func contendersOf(t *testing.T) []*contender {
 	// All tools are on one page: some gateways read only the first.
 	many := append(manyTools(t), "-page", strconv.Itoa(2*benchTools))
-	relay := build(t, "ken/internal/mcptest/relay")
+	relay := build(t, "ken/internal/testkit/mcptest/relay")
 	settings := allowAll + "mcp: {surface: bridge}\nserve: {auth: off}\n"
 	servers := map[string]definition{"many": {Command: many[0], Args: many[1:]}}
 	stdio, web := newPlace(t, settings, servers), newPlace(t, settings, servers)
@@ -461,7 +461,7 @@ output and keeps the names of tools. ` + "`$SITE`" + ` in the command is the com
 gateways from npm are in ` + "`testdata/compare/package.json`" + `. They run without a network other than
 loopback.
 `)
-	if err := os.WriteFile("../../docs/benchmarks.md", []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile("../../../docs/benchmarks.md", []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Log(b.String())
@@ -507,11 +507,11 @@ func processor() string {
 // there.
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured, err := os.ReadFile("../../docs/benchmarks.md")
+	measured, err := os.ReadFile("../../../docs/benchmarks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

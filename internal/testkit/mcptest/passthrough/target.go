@@ -15,7 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 // patience bounds one feature.

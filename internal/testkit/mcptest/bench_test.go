@@ -173,7 +173,7 @@ func BenchmarkMCPCall(b *testing.B) {
 	native := func(i int) *mcp.CallToolParams { return &mcp.CallToolParams{Name: "echo", Arguments: arguments(i)} }
 
 	direct := &peer{session: dial(b, exec.Command(many[0], many[1:]...)), call: native}
-	relayed := exec.Command(build(b, "ken/internal/mcptest/relay"), many...)
+	relayed := exec.Command(build(b, "ken/internal/testkit/mcptest/relay"), many...)
 	relay := &peer{session: dial(b, relayed), call: native, between: []int{relayed.Process.Pid}}
 	k := newBench(b, "fast", 0)
 	shim := k.ken("mcp")
@@ -208,7 +208,7 @@ func BenchmarkMCPCall(b *testing.B) {
 func BenchmarkMCPHTTP(b *testing.B) {
 	many := manyTools(b)
 	arguments := func(i int) map[string]any { return map[string]any{"text": fmt.Sprint("say this again, number ", i)} }
-	cmd := exec.Command(build(b, "ken/internal/mcptest/relay"), append([]string{"-http", "127.0.0.1:0"}, many...)...)
+	cmd := exec.Command(build(b, "ken/internal/testkit/mcptest/relay"), append([]string{"-http", "127.0.0.1:0"}, many...)...)
 	relay := &peer{session: dialHTTP(b, startCommand(b, cmd), ""), between: []int{cmd.Process.Pid}, call: func(i int) *mcp.CallToolParams {
 		return &mcp.CallToolParams{Name: "echo", Arguments: arguments(i)}
 	}}

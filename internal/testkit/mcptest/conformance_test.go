@@ -55,7 +55,7 @@ func TestConformanceServer(t *testing.T) {
 func TestConformanceClient(t *testing.T) {
 	t.Parallel()
 	npmDir(t)
-	client := build(t, "ken/internal/mcptest/client")
+	client := build(t, "ken/internal/testkit/mcptest/client")
 	conform(t, func(s suite) []string { return []string{"client", "--command", client} })
 }
 
@@ -89,7 +89,7 @@ func TestConformanceSkills(t *testing.T) {
 		conformTo(t, skillScenarios["server"], "server", "--url", url)
 	})
 	t.Run("client", func(t *testing.T) {
-		conformTo(t, skillScenarios["client"], "client", "--command", build(t, "ken/internal/mcptest/client"), "--timeout", "240000")
+		conformTo(t, skillScenarios["client"], "client", "--command", build(t, "ken/internal/testkit/mcptest/client"), "--timeout", "240000")
 	})
 }
 

@@ -11,14 +11,14 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 // TestBadServers puts servers that break their word behind the real Ken. Each
 // stays without effect on the others and on Ken, and what is wrong is named.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
-	program := build(t, "ken/internal/mcptest/badserver")
+	program := build(t, "ken/internal/testkit/mcptest/badserver")
 	servers := map[string]definition{}
 	for _, mode := range []string{"liar", "silent", "heavy", "page", "skill"} {
 		servers[mode] = definition{Command: program, Args: []string{mode}}

@@ -236,7 +236,7 @@ func (w *worker) cost(server *llmtest.Server) cost {
 }
 
 // tokensTable is what docs/clients.md shows.
-const tokensTable = "../connect/testdata/tokens.md"
+const tokensTable = "../../connect/testdata/tokens.md"
 
 // TestClientTokens counts what a finished task of five calls costs with 200 tools,
 // for each client without Ken, with the surface that Ken chooses, and with the

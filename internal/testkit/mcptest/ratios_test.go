@@ -12,7 +12,7 @@ import (
 // earlier start has kept, and what it has in memory 15 s later.
 func BenchmarkCompare(b *testing.B) {
 	many := manyTools(b)
-	relay := build(b, "ken/internal/mcptest/relay")
+	relay := build(b, "ken/internal/testkit/mcptest/relay")
 	settings := allowAll + "mcp: {surface: bridge}\ndiscovery: {reader: fast}\nserve: {auth: off}\n"
 	servers := map[string]definition{"many": {Command: many[0], Args: many[1:]}}
 	stdio, web := newPlace(b, settings, servers), newPlace(b, settings, servers)

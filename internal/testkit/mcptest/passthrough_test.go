@@ -29,7 +29,7 @@ var exceptions = map[string]map[string]string{
 // command of the server in $SITE.
 func TestPassThrough(t *testing.T) {
 	t.Parallel()
-	site := build(t, "ken/internal/mcptest/passthrough")
+	site := build(t, "ken/internal/testkit/mcptest/passthrough")
 	for _, protocol := range []string{"", "2025-06-18"} {
 		t.Run("protocol "+protocol, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func (c *column) check(t *testing.T) {
 	}
 }
 
-const tableFile = "../../docs/mcp-table.md"
+const tableFile = "../../../docs/mcp-table.md"
 
 // compareTable checks docs/mcp-table.md, or writes it.
 func compareTable(t *testing.T, columns []column) {

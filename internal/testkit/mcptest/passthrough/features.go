@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 // A feature is one thing of the protocol that a client may rely on. check

@@ -18,7 +18,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 const (

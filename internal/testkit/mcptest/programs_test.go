@@ -49,7 +49,7 @@ func build(tb testing.TB, pkg string) string {
 	return path
 }
 
-func fixture(tb testing.TB) string { return build(tb, "ken/internal/mcptest/fixture") }
+func fixture(tb testing.TB) string { return build(tb, "ken/internal/testkit/mcptest/fixture") }
 
 // ken is the program that KEN_TEST_BINARY names, or one built here.
 func ken(tb testing.TB) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ken/internal/mcptest/skills"
+	"ken/internal/testkit/mcptest/skills"
 )
 
 // What the server offers. The features compare what arrives with these.
