@@ -1,6 +1,12 @@
 # Plain `go build ./...` and `go test ./...` work; these targets add the rest.
 
-.PHONY: help build release site web fmt mcp-table compare test check vuln test-unit test-script test-postgres test-browser release-test clients screenshots soak bench
+.PHONY: help build release site web fmt mcp-table compare test ci nightly install install-nightly fresh vuln screenshots soak bench
+
+# Go's caches are in the home of the user, also where the environment names none.
+ifndef HOME
+export HOME := $(shell eval echo "~$$(id -un)")
+endif
+
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -21,32 +27,26 @@ web: ## web/dist, from the page's source; needs Node
 fmt: ## gofmt every file
 	gofmt -w .
 
-test: ## every layer; says what is missing and what it skipped; INSTALL=1 installs it first
-	@bash .ci/test.sh all
+test: ## go vet and the fast tests: needs Go and nothing else
+	@go run ./scripts/tests test
 
-check: ## layer 0: format, tidy, vet, platforms, staticcheck, vulnerabilities, layers
-	@bash .ci/test.sh check
+ci: ## what must hold before a change lands; STEPS='race browser' runs only these steps
+	@go run ./scripts/tests ci $(STEPS)
+
+nightly: ## the rest: programs of others, chaos, installed packages, fuzzing; STEPS as above
+	@go run ./scripts/tests nightly $(STEPS)
+
+install: ## what make ci needs beside Go: Debian packages, as root, and packages from npm
+	@bash .ci/install.sh
+
+install-nightly: ## what make nightly needs
+	@bash .ci/install.sh nightly
+
+fresh: ## README's commands on a minimal Debian, as a user and as root; needs root and debootstrap
+	@bash .ci/fresh.sh
 
 vuln: ## known vulnerabilities in the code that Ken reaches; needs the network
 	@bash .ci/vuln.sh
-
-test-unit: ## layer 1: go test -race -short ./..., and arithmetic over corpora without -race
-	@bash .ci/test.sh unit
-
-test-script: ## layer 2: testdata/script on one race-built binary
-	@bash .ci/test.sh script
-
-test-postgres: ## layer 3: what needs a PostgreSQL server, on a cluster of its own
-	@bash .ci/test.sh postgres
-
-test-browser: ## layer 4: the page in a real Chromium
-	@bash .ci/test.sh browser
-
-release-test: ## layer 5: a release for this machine, made twice, installed and run
-	@bash .ci/test.sh release
-
-clients: ## every MCP client from npm through Ken, and its tokens; INSTALL=1 installs them (1.6 GB)
-	@bash .ci/test.sh clients
 
 screenshots: build ## docs/pictures: the main views, as a browser shows them, and commands in a terminal
 	go run ./scripts/record bin/ken docs/pictures

@@ -19,8 +19,8 @@ packages=$(grep -rlE --include='*_test.go' --exclude-dir='.?*' --exclude-dir=tes
 [ -n "$packages" ] || { echo "there is no benchmark in the tree" >&2; exit 1; }
 
 # That of the page wants Chromium and the npm packages of testdata/npm.
-if [ -z "${KEN_NPM:-}" ] && dir=$(bash .ci/npm.sh have); then export KEN_NPM=$dir; fi
-[ -n "${KEN_NPM:-}" ] || echo "the npm packages of testdata/npm are not here: the page is not measured; .ci/npm.sh installs them" >&2
+if [ -z "${KEN_NPM:-}" ] && dir=$(bash .ci/npm.sh have npm); then export KEN_NPM=$dir; fi
+[ -n "${KEN_NPM:-}" ] || echo "the npm packages of testdata/npm are not here: the page is not measured; make install-nightly fetches them" >&2
 
 # Some of them want a PostgreSQL server.
 with=()

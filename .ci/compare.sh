@@ -27,4 +27,4 @@ export KEN_TEST_BINARY="$PWD/.cache/bin/ken" KEN_GATEWAYS="${GATEWAYS:-}"
 cd internal/testkit/mcptest
 # A gateway that asks the internet for something gets no answer.
 exec unshare --map-root-user --net -- sh -c 'ip link set lo up && exec "$@"' sh \
-	../../.cache/bin/compare.test -test.run '^TestCompare$' -test.v -compare -gateways "$peers" -rounds "${ROUNDS:-10}"
+	../../../.cache/bin/compare.test -test.run '^$' -test.bench '^BenchmarkGateways$' -test.benchtime 1x -test.v -compare -gateways "$peers" -rounds "${ROUNDS:-10}"

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -18,6 +19,7 @@ import (
 // state. Calls are refused with the reason, ken doctor --cluster names it, calls work
 // again when it is over, and no effect happens twice.
 func TestBadStore(t *testing.T) {
+	testkit.CI(t, "starts servers on bad stores")
 	t.Run("read-only", func(t *testing.T) {
 		pg := storetest.NewServer(t)
 		c := newChaos(t, 2, pg.Address)
@@ -111,7 +113,7 @@ func TestBadStore(t *testing.T) {
 		pg.Restore(backup)
 		for i := range c.all {
 			var got invoked
-			if !until(func() bool {
+			if !testkit.Until(func() bool {
 				_, got, _ = c.call(t.Context(), c.pick(i), "since0-0") // it would run again
 				return strings.Contains(got.Detail, "store.restored")
 			}) {
@@ -126,7 +128,7 @@ func TestBadStore(t *testing.T) {
 		fresh.configure(t, shellOpen, pg.Address)
 		for _, s := range []*server{c.pick(0), fresh.server} {
 			var got invoked
-			if !until(func() bool {
+			if !testkit.Until(func() bool {
 				_, got, _ = c.call(t.Context(), s, "since0-0")
 				return strings.Contains(got.Detail, "store.restored")
 			}) {
@@ -150,6 +152,7 @@ func TestBadStore(t *testing.T) {
 // and whose rules differ. Each is named, and no effect happens twice. The newer version has
 // changed the tables: the older one works on meanwhile, and also when they change back.
 func TestDifferentReplicas(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	pg := storetest.NewServer(t)
 	binary := skewedKen(t)
 	c := newChaos(t, 2, pg.Address)
@@ -164,7 +167,7 @@ func TestDifferentReplicas(t *testing.T) {
 	same := func(n int) { // the same call on both
 		word := fmt.Sprint("same", n)
 		for i := range c.all {
-			if !until(func() bool {
+			if !testkit.Until(func() bool {
 				status, got, err := c.call(t.Context(), c.pick(n+i), word)
 				if err == nil && status == http.StatusOK {
 					c.acknowledged.Store(word, got.Result.Meta["effect"])

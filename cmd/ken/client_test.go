@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ken/internal/serve/shim"
+	"ken/internal/testkit"
 	"time"
 )
 
@@ -209,7 +210,7 @@ func (c *client) answer(ts *testscript.TestScript, id, what string) json.RawMess
 	var reply json.RawMessage
 	var asked []json.RawMessage
 	var faults error
-	there := until(func() bool {
+	there := testkit.Until(func() bool {
 		over := ended(c.read)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -256,7 +257,7 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	c := clientOf(ts, args[0])
 	var reply json.RawMessage
-	if !until(func() bool { reply = c.ask(ts, args[1], params); return pattern.Match(reply) == want }) {
+	if !testkit.Until(func() bool { reply = c.ask(ts, args[1], params); return pattern.Match(reply) == want }) {
 		ts.Fatalf("call %s = %s; want that it matches %q: %t", strings.Join(args, " "), reply, pattern, want)
 	}
 	text, failed := said(reply)
@@ -332,7 +333,7 @@ func told(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: told NAME METHOD")
 	}
 	c := clientOf(ts, args[0])
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !slices.Contains(c.heard, args[1]) {
@@ -356,7 +357,7 @@ func leave(ts *testscript.TestScript, neg bool, args []string) {
 	if !neg {
 		ts.Check(c.in.Close())
 	}
-	if !until(func() bool { return ended(c.read) }) {
+	if !testkit.Until(func() bool { return ended(c.read) }) {
 		ts.Fatalf("ken mcp does not end\n%s", c.stderrNow())
 	}
 	err := c.cmd.Wait()
@@ -385,7 +386,7 @@ func daemonIs(ts *testscript.TestScript, neg bool, args []string) {
 	place := placeOf(ts)
 	var g shim.Greeting
 	var err error
-	if !until(func() bool { g, err = shim.Ask(place); return err == nil && strconv.Itoa(g.Clients) == args[0] }) {
+	if !testkit.Until(func() bool { g, err = shim.Ask(place); return err == nil && strconv.Itoa(g.Clients) == args[0] }) {
 		ts.Fatalf("the daemon serves %d, %v; want %s", g.Clients, err, args[0])
 	}
 	ts.Setenv("DAEMON", strconv.Itoa(g.PID))
@@ -404,7 +405,7 @@ func signal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	sig := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}[args[0]]
 	ts.Check(syscall.Kill(pid, sig))
-	if !until(func() bool { return isGone(pid) }) {
+	if !testkit.Until(func() bool { return isGone(pid) }) {
 		ts.Fatalf("%d does not end", pid)
 	}
 }
@@ -421,7 +422,7 @@ func endDaemon(ts *testscript.TestScript, place shim.Place) {
 	if err != nil {
 		return
 	}
-	if err := syscall.Kill(g.PID, syscall.SIGTERM); err == nil && !until(func() bool { return isGone(g.PID) }) {
+	if err := syscall.Kill(g.PID, syscall.SIGTERM); err == nil && !testkit.Until(func() bool { return isGone(g.PID) }) {
 		failAtEnd(ts, "the daemon does not end")
 	}
 }

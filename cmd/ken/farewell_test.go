@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -18,6 +19,7 @@ import (
 // every stream says that the server leaves and when to come again, and goes on at
 // another replica.
 func TestFarewell(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	release := make(chan struct{})
 	model := newTalker(t, func(said string, _ bool) (string, []string, <-chan struct{}) {
 		if said == "please hold" {
@@ -53,7 +55,7 @@ func TestFarewell(t *testing.T) {
 		return time.Duration(bye.Retry) * time.Millisecond
 	}
 	soon := left("an idle session", waiting)
-	time.Sleep(soon) // as the client is told
+	<-time.After(soon) // as the client is told
 	moved := b.follow(t, idle, "")
 	moved.until(t, "idle")
 	if status := b.say(t, idle, "hello"); status != http.StatusAccepted {
@@ -69,10 +71,10 @@ func TestFarewell(t *testing.T) {
 		t.Errorf("who followed the turn has %q", text)
 	}
 	seen := list[len(list)-1].id
-	time.Sleep(left("a session with a turn", running)) // as the client is told
+	<-time.After(left("a session with a turn", running)) // as the client is told
 	again := b.follow(t, busy, seen)
 	again.until(t, "idle")
-	if !until(func() bool { return b.say(t, busy, "hello") == http.StatusAccepted }) {
+	if !testkit.Until(func() bool { return b.say(t, busy, "hello") == http.StatusAccepted }) {
 		t.Fatal("the session is never free")
 	}
 	for _, e := range again.until(t, "done") {

@@ -4,9 +4,7 @@ package main_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,61 +17,45 @@ import (
 
 	"ken/internal/cli"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit"
 )
 
-// What packages do before main is paid by every start of the program, and it
-// is started often: by people, by hosts, and as the sandbox's helper.
-const (
-	mostInit       = 3 * time.Millisecond
-	mostHelperInit = mostInit / 2
-)
-
-// TestInit sums what the program's packages take to be initialised. Each counts
-// with the least of many runs: nothing makes a package faster than it is, and
-// anything on the machine makes it slower. Every run is slowed somewhere among some
-// two hundred packages, so the least whole run says more about the machine. The
-// program is built as it is shipped, whatever this test is built with.
-func TestInit(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "ken")
+// BenchmarkInit sums what the program's packages take to be initialised: every
+// start pays it, and the program is started often, by people, by hosts, and as the
+// sandbox's helper. Each package counts with the least of many runs: nothing makes
+// a package faster than it is, and anything on the machine makes it slower.
+func BenchmarkInit(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "ken")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+		b.Fatalf("build: %v\n%s", err, out)
 	}
-	t.Run("program", func(t *testing.T) {
-		judge(t, mostInit, func() []took { return initTrace(t, program, program, "version") })
-	})
-	// A helper does its work as soon as its own package is initialised.
-	t.Run("helper", func(t *testing.T) {
-		if runtime.GOOS != "linux" {
-			t.Skip("cannot here: only Linux has a helper")
+	var whole, helper []took
+	for b.Loop() {
+		for range 25 {
+			whole = least(whole, initTrace(b, program, program, "version"))
+			helper = least(helper, initTrace(b, program, "ken-sandbox-hold"))
 		}
-		list := judge(t, mostHelperInit, func() []took { return initTrace(t, program, "ken-sandbox-hold") })
-		for _, late := range []string{"ken/internal/config", "net/http"} {
-			if slices.ContainsFunc(list, func(p took) bool { return p.name == late }) {
-				t.Errorf("%s is initialised before the helper begins", late)
-			}
-		}
-	})
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(sum(whole).Seconds()*1000, "program-ms")
+	b.ReportMetric(sum(helper).Seconds()*1000, "helper-ms")
 }
 
-// judge takes the least of each package over many runs and returns those. While
-// their sum is too much there are more runs: a machine can be slow for longer
-// than a few take.
-func judge(t *testing.T, most time.Duration, run func() []took) []took {
-	t.Helper()
-	var best []took
-	for n := 0; n < 25 || n < 1000 && sum(best) > most; n++ {
-		best = least(best, run())
+// TestHelperInit: a helper of the sandbox does its work as soon as its own package
+// is initialised.
+func TestHelperInit(t *testing.T) {
+	testkit.CI(t, "starts the program")
+	if runtime.GOOS != "linux" {
+		t.Skip("cannot here: only Linux has a helper")
 	}
-	if got := sum(best); got > most {
-		slices.SortFunc(best, func(a, b took) int { return cmp.Compare(b.time, a.time) })
-		t.Errorf("initialisation takes %v, want at most %v: make tables when they are first used (sync.OnceValue). The slowest:\n%s",
-			got, most, fmt.Sprint(best[:min(10, len(best))]))
-	} else {
-		t.Logf("%d packages in %v, of at most %v", len(best), got, most)
+	list := initTrace(t, newKen(t).binary, "ken-sandbox-hold")
+	for _, late := range []string{"ken/internal/config", "net/http"} {
+		if slices.ContainsFunc(list, func(p took) bool { return p.name == late }) {
+			t.Errorf("%s is initialised before the helper begins", late)
+		}
 	}
-	return best
 }
 
 // took is a package and what its initialisation takes.
@@ -81,8 +63,6 @@ type took struct {
 	name string
 	time time.Duration
 }
-
-func (p took) String() string { return p.name + " " + p.time.String() }
 
 // least returns the packages of list, each with what it took there or in best,
 // whichever is less.
@@ -103,7 +83,7 @@ func sum(list []took) (d time.Duration) {
 }
 
 // initTrace runs the program and reads what its runtime tells.
-func initTrace(t *testing.T, program string, args ...string) []took {
+func initTrace(t testing.TB, program string, args ...string) []took {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command(program)

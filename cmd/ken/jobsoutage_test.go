@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
 // TestJobsOutage: jobs whose calls have not begun when PostgreSQL goes away for long run
 // when it is back, each once. They neither fail nor become unknown.
 func TestJobsOutage(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	const jobs = 5
 	wire := storetest.NewWire(t, storetest.Postgres(t))
 	s := newReplicas(t, 1, wire.Address, shellOpen, "limits: {perExtension: 1}\nserve: {rate: {requests: 0}}\n")[0]
@@ -35,18 +37,18 @@ func TestJobsOutage(t *testing.T) {
 	}
 	// The first job has the only place until it is told to end.
 	ids := []string{add("echo first >> effects.txt; while [ ! -e end ]; do sleep 0.02; done")}
-	if !until(func() bool { return read("effects.txt") != "" }) {
+	if !testkit.Until(func() bool { return read("effects.txt") != "" }) {
 		t.Fatal("the first job does not begin")
 	}
 	for i := range jobs {
 		ids = append(ids, add(fmt.Sprintf("echo job-%d >> effects.txt", i)))
 	}
-	if !until(func() bool { return s.gauge(t, "ken_calls_waiting") == jobs }) {
+	if !testkit.Until(func() bool { return s.gauge(t, "ken_calls_waiting") == jobs }) {
 		t.Fatalf("%v calls wait, want %d", s.gauge(t, "ken_calls_waiting"), jobs)
 	}
 	wire.Down()
 	// When the lease of the only place has ended, the calls that wait are refused.
-	if !until(func() bool { return s.gauge(t, "ken_calls_waiting") == 0 }) {
+	if !testkit.Until(func() bool { return s.gauge(t, "ken_calls_waiting") == 0 }) {
 		t.Fatal("calls wait for a place although there is no PostgreSQL")
 	}
 	wire.Up()
@@ -55,7 +57,7 @@ func TestJobsOutage(t *testing.T) {
 	}
 	for i, id := range ids {
 		var job struct{ State, Why string }
-		if !until(func() bool {
+		if !testkit.Until(func() bool {
 			_, text := s.ask(t, http.MethodGet, "/api/v1/jobs/"+id, s.token, nil)
 			return json.Unmarshal(text, &job) == nil && (job.State == "done" || job.State == "failed" || job.State == "unknown")
 		}) || i > 0 && job.State != "done" {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -42,6 +43,7 @@ func sizeOf(t *testing.T, name string, otherwise int) int {
 // takes from the model to a client. KEN_STREAMS says how many clients there are, and 40
 // is the default; only with it the time is judged.
 func TestStreams(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	const replicas, words, atOnce = 4, 60, 50 // a replica runs 64 turns of one principal at most
 	clients := sizeOf(t, "KEN_STREAMS", 40)
 	sessions := min(replicas*atOnce, max(replicas, clients/10))
@@ -114,6 +116,7 @@ func TestStreams(t *testing.T) {
 // call and follow a session. A client that fails tries once more, on the next replica.
 // KEN_ROLLING says how many clients there are; 8 is the default.
 func TestRollingRestart(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	const replicas = 3
 	clients := sizeOf(t, "KEN_ROLLING", 8)
 	model := newTalker(t, func(string, bool) (string, []string, <-chan struct{}) { return "", counting, nil })
@@ -138,7 +141,7 @@ func TestRollingRestart(t *testing.T) {
 			}
 		})
 	}
-	if !until(func() bool { return ready[0].Load() && ready[1].Load() && ready[2].Load() }) {
+	if !testkit.Until(func() bool { return ready[0].Load() && ready[1].Load() && ready[2].Load() }) {
 		t.Fatal("the replicas are never ready")
 	}
 	next := func(n int) *server {
@@ -192,7 +195,7 @@ func TestRollingRestart(t *testing.T) {
 	go func() { followed <- c.across(ctx, next, token, id) }()
 	for i := range replicas {
 		before := done.Load()
-		if !until(func() bool { return done.Load() > before+int64(clients) }) {
+		if !testkit.Until(func() bool { return done.Load() > before+int64(clients) }) {
 			t.Fatal("the clients make no progress")
 		}
 		c.mu.Lock()
@@ -208,7 +211,7 @@ func TestRollingRestart(t *testing.T) {
 		c.mu.Lock()
 		one.server = started
 		c.mu.Unlock()
-		if !until(func() bool { return ready[i].Load() }) {
+		if !testkit.Until(func() bool { return ready[i].Load() }) {
 			t.Fatal("a replica that was restarted is never ready")
 		}
 	}
@@ -218,7 +221,7 @@ func TestRollingRestart(t *testing.T) {
 			if got != strings.Join(counting, "") {
 				t.Errorf("who followed through all restarts has %q", got)
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Error("who followed through all restarts never sees the turn")
 		}
 	}
@@ -258,7 +261,7 @@ func (c *chaos) across(ctx context.Context, next func(int) *server, token, sessi
 
 // requestTo makes a request with a token.
 func requestTo(ctx context.Context, method, url, token string, body any) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testkit.Patience)
 	defer cancel()
 	var in io.Reader
 	if body != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -20,6 +21,7 @@ import (
 // session, either of them answers. A session of an older version is not known on the other
 // replica: that one answers with 404, and a client that begins again works there.
 func TestMCPReplicas(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	r := newReplicas(t, 2, storetest.Postgres(t), "policy: {intents: \"off\"}\nmcp: {surface: direct}\n")
 	dial := func(version string, pick *turns) (*mcp.ClientSession, error) {
 		pick.replicas, pick.token = r, r[0].token

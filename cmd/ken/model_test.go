@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"ken/internal/testkit"
 	"ken/llm/llmtest"
 )
 
@@ -112,7 +113,7 @@ func modelAsked(ts *testscript.TestScript, neg bool, args []string) {
 			}
 			return
 		}
-		until(func() bool { return len(m.requests()) >= number })
+		testkit.Until(func() bool { return len(m.requests()) >= number })
 		if got := len(m.requests()); got != number {
 			ts.Fatalf("the model was asked %d times, want %d", got, number)
 		}

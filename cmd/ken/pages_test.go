@@ -14,14 +14,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // TestBrowserRun: ken run opens pages in a real Chromium in the sandbox, through
 // the proxy, and leaves nothing behind, also when it is killed.
 func TestBrowserRun(t *testing.T) {
-	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Skip("there is no chromium: install the package chromium")
-	}
+	testkit.Programs(t, "chromium")
 	binary := os.Getenv("KEN_TEST_BINARY")
 	if binary == "" {
 		binary = filepath.Join(t.TempDir(), "ken")
@@ -85,7 +85,7 @@ func TestBrowserRun(t *testing.T) {
 		}
 		select {
 		case <-asked:
-		case <-time.After(time.Minute):
+		case <-time.After(testkit.Patience):
 			t.Error("the page was not asked for")
 		}
 		list := descendants(t, cmd.Process.Pid)

@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	"ken"
+
+	"ken/internal/testkit"
 )
 
 // TestPlaygroundExamples: each example that the playground offers finds the right
 // capability first, and above the threshold, with the starter catalog.
 func TestPlaygroundExamples(t *testing.T) {
+	testkit.CI(t, "loads the whole program")
 	want := map[string]string{
 		"show the latest commits of this repository": "tool:git-log",
 		"how many words are in README.md":            "tool:word-count",

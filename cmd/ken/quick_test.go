@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -21,6 +22,7 @@ import (
 // another session, of the same extension, waits until one of them ends, and for at most
 // one more.
 func TestQuickCall(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	const places, slow = 4, 500
 	r := newReplicas(t, 2, storetest.Postgres(t), shellOpen, fmt.Sprintf("limits: {perExtension: %d}\nserve: {rate: {requests: 0}}\n", places))
 	r[0].allowShell(t, "slow")
@@ -45,14 +47,14 @@ func TestQuickCall(t *testing.T) {
 		for i := range places / 2 {
 			start(2*i + replica)
 		}
-		if !until(func() bool { return len(begun(replica)) == places/2 }) {
+		if !testkit.Until(func() bool { return len(begun(replica)) == places/2 }) {
 			t.Fatalf("%d calls begin on replica %d, want %d", len(begun(replica)), replica, places/2)
 		}
 	}
 	for i := places; i < slow; i++ {
 		start(i)
 	}
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		return r[0].gauge(t, "ken_calls_waiting")+r[1].gauge(t, "ken_calls_waiting") == slow-places
 	}) {
 		t.Fatalf("%v and %v calls wait, want %d together", r[0].gauge(t, "ken_calls_waiting"), r[1].gauge(t, "ken_calls_waiting"), slow-places)
@@ -65,7 +67,7 @@ func TestQuickCall(t *testing.T) {
 			t.Errorf("the quick call: %d %.300s %v", status, text, err)
 		}
 	})
-	if !until(func() bool { return r[0].gauge(t, "ken_calls_waiting") == waiting+1 }) {
+	if !testkit.Until(func() bool { return r[0].gauge(t, "ken_calls_waiting") == waiting+1 }) {
 		t.Fatal("the quick call does not wait")
 	}
 	// The calls of this replica begin one after the other, so their order tells how many
@@ -79,7 +81,7 @@ func TestQuickCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended++
-		if !until(func() bool { return len(began()) > len(before) }) {
+		if !testkit.Until(func() bool { return len(began()) > len(before) }) {
 			t.Fatal("a place is free, and no call begins")
 		}
 	}

@@ -16,12 +16,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestReadme runs the commands of README.md in their order in a fresh home, as a
 // new user would. Each must succeed, and none may remove a capability of the
 // starter catalog.
 func TestReadme(t *testing.T) {
+	testkit.CI(t, "runs the commands of README.md")
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +149,7 @@ func (n *newcomer) do(line string) {
 		if strings.HasPrefix(line, "bin/ken connect ") {
 			line += " --yes" // confirms what connect would ask on a terminal
 		}
-		ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+		ctx, cancel := context.WithTimeout(n.t.Context(), testkit.Patience)
 		defer cancel()
 		// Standard input is empty, so a conversation ends at once.
 		if out, err := n.command(ctx, "sh", "-ec", line).CombinedOutput(); err != nil {
@@ -175,7 +178,7 @@ func (n *newcomer) commented() {
 // serve starts the server, opens the page with the printed link, and stops it.
 func (n *newcomer) serve(args []string) {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(n.t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := n.command(ctx, "bin/ken", append(args, "--addr", "127.0.0.1:0", "--json")...)
 	var stderr lockedBuffer
@@ -223,7 +226,7 @@ func (n *newcomer) open(ctx context.Context, page string) error {
 // capabilities returns the ids of every capability in the catalog.
 func (n *newcomer) capabilities() []string {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(n.t.Context(), testkit.Patience)
 	defer cancel()
 	var list struct{ Capabilities []struct{ ID string } }
 	out, err := n.command(ctx, "bin/ken", "--json", "catalog", "list").Output()

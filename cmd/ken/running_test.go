@@ -14,28 +14,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ken/internal/testkit"
 )
 
 // Commands of scripts about running calls.
-
-// patience is how long a script waits for something that must happen. It is
-// long, because a slow machine is not a failure.
-const patience = 2 * time.Minute
-
-// until asks again and again whether something is so.
-func until(so func() bool) bool {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
-		if so() {
-			return true
-		}
-	}
-	return so()
-}
 
 func ended(c <-chan struct{}) bool {
 	select {
@@ -134,7 +119,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	var last []byte
-	if !until(func() bool {
+	if !testkit.Until(func() bool {
 		last, _ = os.ReadFile(ts.MkAbs(args[0]))
 		return pattern.Match(last)
 	}) {
@@ -149,7 +134,7 @@ func alive(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: [!] alive MARK")
 	}
 	if !neg {
-		if !until(func() bool { return len(processes(args[0])) > 0 }) {
+		if !testkit.Until(func() bool { return len(processes(args[0])) > 0 }) {
 			ts.Fatalf("no process has %q in its command line", args[0])
 		}
 		return
@@ -165,7 +150,7 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: gone MARK")
 	}
-	if !until(func() bool { return len(processes(args[0])) == 0 }) {
+	if !testkit.Until(func() bool { return len(processes(args[0])) == 0 }) {
 		ts.Fatalf("still there: %q", processes(args[0]))
 	}
 }

@@ -9,17 +9,44 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ken/internal/testkit"
 )
+
+// stories are the scripts that tell what Ken is, in the order in which somebody
+// meets it. They need no other program, so make test runs them; make ci has all.
+var stories = []string{
+	"first_hour", "demo", "spine", "sources", "discover", "meaning", "skills", "overrides", "precedence",
+	"permissions", "quarantine", "files", "secret", "chat", "chat_cards", "chat_consent", "mcp_standalone",
+	"mcp_daemon", "mcp_consent", "connect", "serve", "token", "jobs", "audit", "backup", "doctor",
+}
 
 // TestScript runs the product's specification, testdata/script, against the
 // real program: the one that KEN_TEST_BINARY names, or one built here.
 func TestScript(t *testing.T) {
+	dir := filepath.Join("..", "..", "testdata", "script")
+	scripts, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if testing.Short() {
+		for _, file := range scripts {
+			if name := strings.TrimSuffix(filepath.Base(file), ".txtar"); !slices.Contains(stories, name) {
+				t.Run(name, func(t *testing.T) { testkit.CI(t, "make test has the scripts that tell the story") })
+			}
+		}
+		scripts = nil
+		for _, name := range stories {
+			scripts = append(scripts, filepath.Join(dir, name+".txtar"))
+		}
+	}
 	binary := os.Getenv("KEN_TEST_BINARY")
 	if binary == "" {
 		binary = filepath.Join(t.TempDir(), "ken")
@@ -41,7 +68,7 @@ func TestScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("..", "..", "testdata", "script"),
+		Files:               scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

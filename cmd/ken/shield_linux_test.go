@@ -11,11 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestShielded: a process of the same user cannot read the memory or the
 // environment of ken serve, and for that user calls run with the full profile.
 func TestShielded(t *testing.T) {
+	testkit.CI(t, "starts a server as another user")
 	const nobody = 65534
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: only root can start a program as another user")

@@ -17,6 +17,8 @@ import (
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"ken/internal/testkit"
 )
 
 // Commands of scripts about requests that run beside them, and streams of events.
@@ -121,7 +123,7 @@ func exchangeOf(ts *testscript.TestScript, neg bool, args []string) *exchange {
 // over NAME: what follow asked for is answered to its end.
 func over(ts *testscript.TestScript, neg bool, args []string) {
 	x := exchangeOf(ts, neg, args)
-	if !until(func() bool { return ended(x.over) }) {
+	if !testkit.Until(func() bool { return ended(x.over) }) {
 		ts.Fatalf("%s does not end:\n%s", args[0], ts.ReadFile(args[0]))
 	}
 	if x.err != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"ken/internal/testkit"
 )
 
 // tty STATUS [PROMPT ANSWER]… -- ARGS…: runs "ken ARGS…" on a terminal of its
@@ -44,14 +46,14 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 	for i := 1; i < cut; i += 2 {
 		pattern, err := regexp.Compile(args[i])
 		ts.Check(err)
-		if !until(func() bool { return ended(read) || pattern.MatchString(shown.String()[from:]) }) || ended(read) {
+		if !testkit.Until(func() bool { return ended(read) || pattern.MatchString(shown.String()[from:]) }) || ended(read) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 			ts.Fatalf("the terminal never showed %q:\n%s", args[i], shown)
 		}
 		from = len(shown.String())
 		answer, hidden := strings.CutPrefix(args[i+1], "hidden:")
-		if hidden && !until(func() bool { return silent(screen) }) {
+		if hidden && !testkit.Until(func() bool { return silent(screen) }) {
 			ts.Fatalf("the terminal would show what is typed after %q", args[i])
 		}
 		answer += "\n"
@@ -61,7 +63,7 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 		_, err = screen.WriteString(answer)
 		ts.Check(err)
 	}
-	if !until(func() bool { return ended(read) }) {
+	if !testkit.Until(func() bool { return ended(read) }) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		ts.Fatalf("ken %s does not end:\n%s", strings.Join(args[cut+1:], " "), shown)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -88,7 +89,7 @@ func (l *listener) read() {
 func (l *listener) until(t *testing.T, name string) []sent {
 	t.Helper()
 	var out []sent
-	late := time.After(patience)
+	late := time.After(testkit.Patience)
 	for {
 		select {
 		case e, more := <-l.events:
@@ -243,6 +244,7 @@ func newTalker(t *testing.T, what func(said string, again bool) (call string, wo
 // through another one. When its replica is killed, the others say so, and the session
 // goes on there.
 func TestTurnsAnywhere(t *testing.T) {
+	testkit.Nightly(t, "several replicas")
 	address := storetest.Postgres(t)
 	release := make(chan struct{})
 	model := newTalker(t, func(said string, again bool) (call string, words []string, hold <-chan struct{}) {
@@ -268,7 +270,7 @@ func TestTurnsAnywhere(t *testing.T) {
 		if text := textOf(first); !strings.HasPrefix(strings.Join(counting, ""), text) {
 			t.Errorf("the other replica has %q", text)
 		}
-		if !until(func() bool { return b.stands(t, id).Running }) {
+		if !testkit.Until(func() bool { return b.stands(t, id).Running }) {
 			t.Error("the turn does not run on the other replica")
 		}
 		if status := b.say(t, id, "me too"); status != http.StatusConflict {
@@ -290,7 +292,7 @@ func TestTurnsAnywhere(t *testing.T) {
 		// The next turn runs on the other one, and all streams have it.
 		onA := a.follow(t, id, live[len(live)-1].id)
 		onA.until(t, "idle")
-		if !until(func() bool { return b.say(t, id, "hello") == http.StatusAccepted }) {
+		if !testkit.Until(func() bool { return b.say(t, id, "hello") == http.StatusAccepted }) {
 			t.Fatal("the session is never free")
 		}
 		waiting.until(t, "done")
@@ -321,13 +323,13 @@ func TestTurnsAnywhere(t *testing.T) {
 			t.Error("a session without a turn runs")
 		}
 		a.say(t, id, "please hang")
-		if !until(listed) {
+		if !testkit.Until(listed) {
 			t.Error("the other replica does not list the turn as running")
 		}
 		if status, text := a.ask(t, http.MethodPost, "/api/v1/sessions/"+id+"/abort", a.token, map[string]any{}); status != http.StatusOK {
 			t.Errorf("abort: %d %s", status, text)
 		}
-		if !until(func() bool { return !listed() }) {
+		if !testkit.Until(func() bool { return !listed() }) {
 			t.Error("the other replica lists a turn that has ended")
 		}
 	})
@@ -351,7 +353,7 @@ func TestTurnsAnywhere(t *testing.T) {
 		id := a.session(t)
 		a.say(t, id, "please write")
 		var stands standing
-		if !until(func() bool { stands = b.stands(t, id); return len(stands.Asked) == 1 || len(stands.Turns) > 0 }) || len(stands.Asked) == 0 {
+		if !testkit.Until(func() bool { stands = b.stands(t, id); return len(stands.Asked) == 1 || len(stands.Turns) > 0 }) || len(stands.Asked) == 0 {
 			t.Fatalf("the other replica never asks: %+v; on the first one: %+v", stands, a.stands(t, id))
 		}
 		status, text := b.ask(t, http.MethodPost, "/api/v1/sessions/"+id+"/answers/"+stands.Asked[0].ID, b.token, map[string]any{"yes": true})
@@ -376,18 +378,15 @@ func TestTurnsAnywhere(t *testing.T) {
 		l.until(t, "delta")
 		_ = a.server.cmd.Process.Kill()
 		_ = a.server.cmd.Wait()
-		began := time.Now()
 		last := l.until(t, "failed")
 		if data := string(last[len(last)-1].data); !strings.Contains(data, "replica-lost") {
 			t.Errorf("it ended so: %s", data)
 		}
-		t.Logf("followers learn in %v that a replica is gone", time.Since(began).Round(100*time.Millisecond))
-		if !until(func() bool { return b.say(t, id, "hello") == http.StatusAccepted }) {
+		if !testkit.Until(func() bool { return b.say(t, id, "hello") == http.StatusAccepted }) {
 			t.Fatal("the session never goes on")
 		}
 		if text := textOf(l.until(t, "done")); text != "fine" {
 			t.Errorf("the next turn said %q", text)
 		}
-		t.Logf("the session goes on %v after that", time.Since(began).Round(100*time.Millisecond))
 	})
 }

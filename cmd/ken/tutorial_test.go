@@ -9,20 +9,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestTutorials runs the commands of docs/tutorials in their order, each page in
 // a fresh home, and compares what they print with the page.
 func TestTutorials(t *testing.T) {
-	if _, err := exec.LookPath("jq"); err != nil {
-		t.Skip("missing program: jq")
-	}
+	testkit.Programs(t, "jq")
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "tutorials", "*.md"))
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("the tutorials are %q, %v", pages, err)
@@ -111,7 +110,7 @@ func followTutorial(t *testing.T, steps []step) {
 			script.WriteString("until grep -q http serve.log; do kill -0 $! || break; sleep 0.05; done\n")
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := n.command(ctx, "bash", "-c", script.String())
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(n.dir, "bin")+":"+os.Getenv("PATH"))

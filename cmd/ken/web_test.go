@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"ken/internal/testkit"
 	"ken/llm/llmtest"
 )
 
@@ -214,7 +215,7 @@ func stopped(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return
 	}
-	if !until(func() bool { return ended(s.over) }) {
+	if !testkit.Until(func() bool { return ended(s.over) }) {
 		ts.Fatalf("ken serve does not end")
 	}
 	want := append(args, "0")[0]

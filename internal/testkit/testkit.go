@@ -26,13 +26,21 @@ const NightlyEnv = "KEN_NIGHTLY"
 // Wait returns as soon as is reports true, and ends the test after [Patience].
 func Wait(t testing.TB, what string, is func() bool) {
 	t.Helper()
+	if !Until(is) {
+		t.Fatalf("waited %v in vain: %s", Patience, what)
+	}
+}
+
+// Until is [Wait] where there is no test to end: it says whether is reported true.
+func Until(is func() bool) bool {
 	pause := time.Millisecond
 	for end := time.Now().Add(Patience); !is(); pause = min(2*pause, 50*time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", Patience, what)
+			return false
 		}
 		time.Sleep(pause)
 	}
+	return true
 }
 
 // CI leaves the test for `make ci`, which is all but `go test -short`.
@@ -58,7 +66,7 @@ func Programs(t testing.TB, names ...string) {
 	CI(t, "needs "+strings.Join(names, ", "))
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("cannot here: no %s", name)
+			t.Skipf("there is no %s: make install has what is needed", name)
 		}
 	}
 }

@@ -23,23 +23,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"ken/internal/testkit"
 )
 
 const testVersion = "0.0.1-test.1"
 
-// TestRelease makes a release of the commit, for this machine only, twice, and
-// tries everything in it.
+// TestRelease makes a release of the commit, for this machine only, and looks at
+// everything in it. Every night it makes it a second time, and installs it.
 func TestRelease(t *testing.T) {
+	testkit.Programs(t, "git", "ssh-keygen")
 	if runtime.GOOS != "linux" {
 		t.Skip("cannot here: the packages and the image are tried on Linux")
 	}
 	key := filepath.Join(t.TempDir(), "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "release", "-f", key).CombinedOutput(); err == nil {
-		t.Setenv("RELEASE_KEY", key)
-	} else {
-		t.Logf("the signature is not tried: ssh-keygen: %v %s", err, out)
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "release", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v %s", err, out)
 	}
+	t.Setenv("RELEASE_KEY", key)
 	dist := makeTestRelease(t)
 
 	t.Run("same bytes again", func(t *testing.T) { testSame(t, dist) })
@@ -88,6 +89,7 @@ func readFile(t *testing.T, name string) []byte {
 // testSame makes the release a second time: elsewhere, by a user with another home
 // and time zone and, where KEN_RELEASE_COLD is set, with nothing compiled before.
 func testSame(t *testing.T, dist string) {
+	testkit.Nightly(t, "builds the release again")
 	for _, name := range []string{"GOMODCACHE", "GOCACHE", "GOENV"} { // they depend on the home
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
@@ -140,9 +142,6 @@ func testSums(t *testing.T, dist string) {
 }
 
 func testSignature(t *testing.T, dist, key string) {
-	if os.Getenv("RELEASE_KEY") == "" {
-		t.Skip("cannot here: there is no ssh-keygen that makes a key")
-	}
 	signers := filepath.Join(t.TempDir(), "allowed_signers")
 	if err := os.WriteFile(signers, append([]byte("releases@example.com "), readFile(t, key+".pub")...), 0o600); err != nil {
 		t.Fatal(err)
@@ -269,10 +268,6 @@ func testArchive(t *testing.T, dist string) {
 	}
 	ken := filepath.Join(inner, "ken")
 	sayVersion(t, exec.Command(ken, "--version"))
-	const most = 75_000_000
-	if info, err := os.Stat(ken); err != nil || info.Size() > most {
-		t.Errorf("the binary has %d bytes, want at most %d (%v)", info.Size(), int64(most), err)
-	}
 	if out, err := exec.Command("go", "version", "-m", ken).Output(); err != nil || !bytes.Contains(out, []byte("CGO_ENABLED=0")) {
 		t.Errorf("the binary is not static: %v\n%s", err, out)
 	}
@@ -296,13 +291,14 @@ func sayVersion(t *testing.T, cmd *exec.Cmd) {
 // it mounts is gone with it.
 func inNamespace(t *testing.T, script string, args ...string) {
 	t.Helper()
+	testkit.Nightly(t, "installs and starts the release")
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: only root can mount and change the root folder")
 	}
 	if out, err := exec.Command("unshare", "--mount", "--propagation", "private", "true").CombinedOutput(); err != nil {
 		t.Skipf("cannot here: no mount namespace: %v %s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", append([]string{"--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "sh", "-euc", script, "sh"}, args...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR=" + t.TempDir()}
@@ -311,8 +307,9 @@ func inNamespace(t *testing.T, script string, args ...string) {
 	}
 }
 
-// testDeb installs the package with dpkg on an overlay of this system, which is
-// thrown away, starts what its unit starts, and removes and purges it.
+// testDeb installs the package with dpkg in a Debian of its own, which KEN_DEBIAN
+// names, under an overlay that is thrown away; it starts what its unit starts, and
+// removes and purges it.
 func testDeb(t *testing.T, dist string) {
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Skip("cannot here: there is no dpkg")
@@ -332,20 +329,27 @@ func testDeb(t *testing.T, dist string) {
 			t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 		}
 	})
-	t.Run("install", func(t *testing.T) { inNamespace(t, installScript, deb, testVersion) })
+	t.Run("install", func(t *testing.T) {
+		debian := os.Getenv("KEN_DEBIAN")
+		if debian == "" {
+			testkit.Nightly(t, "installs and starts the release")
+			t.Skip("cannot here: KEN_DEBIAN is not set to a folder that .ci/debian.sh made")
+		}
+		inNamespace(t, installScript, deb, testVersion, debian)
+	})
 }
 
-// installScript gets the package and its version. All that dpkg changes is in a
-// tmpfs.
+// installScript gets the package, its version, and a Debian. All that dpkg changes
+// is in a tmpfs, and it sees nothing of the machine.
 const installScript = `
-deb=$1 version=$2 top=$TMPDIR/top
+deb=$1 version=$2 debian=$3 top=$TMPDIR/top
 mkdir -p $top
 mount -t tmpfs tmpfs $top
 mkdir $top/upper $top/work $top/root
-mount -t overlay overlay -o lowerdir=/,upperdir=$top/upper,workdir=$top/work $top/root
+mount -t overlay overlay -o lowerdir=$debian,upperdir=$top/upper,workdir=$top/work $top/root
 root=$top/root
 mount -t proc proc $root/proc
-mount --bind /dev $root/dev
+for device in null zero random urandom; do touch $root/dev/$device; mount --bind /dev/$device $root/dev/$device; done
 mount -t tmpfs tmpfs $root/run
 mount -t tmpfs tmpfs $root/tmp
 cp $deb $root/run/ken.deb
@@ -395,9 +399,10 @@ func testRPM(t *testing.T, dist string) {
 // testNPM installs the packages from a registry of its own, as npx does, and
 // connects a client.
 func testNPM(t *testing.T, dist string) {
+	testkit.Nightly(t, "installs packages from npm")
 	npx, err := exec.LookPath("npx")
 	if err != nil {
-		t.Skip("cannot here: there is no npx")
+		t.Skip("there is no npx: install the package npm")
 	}
 	registry := httptest.NewServer(npmRegistry(t, dist))
 	defer registry.Close()
@@ -405,7 +410,7 @@ func testNPM(t *testing.T, dist string) {
 	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte("{\n  \"numStartups\": 3\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	start := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, npx, append([]string{"--yes", "ken"}, args...)...)
@@ -413,11 +418,9 @@ func testNPM(t *testing.T, dist string) {
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "npm_config_registry=" + registry.URL, "npm_config_cache=" + filepath.Join(home, ".npm"), "npm_config_update_notifier=false", "npm_config_loglevel=error"}
 		return cmd
 	}
-	began := time.Now()
 	if out, err := start("connect", "claude", "--yes").CombinedOutput(); err != nil {
 		t.Fatalf("npx ken connect claude: %v\n%s", err, out)
 	}
-	t.Logf("from nothing to a connected client: %.1f s", time.Since(began).Seconds())
 	var client struct {
 		MCPServers map[string]struct{ Command string }
 	}
@@ -472,10 +475,6 @@ func npmRegistry(t *testing.T, dist string) http.Handler {
 // as a root folder that cannot be written, as its user.
 func testImage(t *testing.T, dist string) {
 	name := artefact(t, dist, "*_image.tar")
-	const most = 90_000_000
-	if data := readFile(t, name); len(data) > most {
-		t.Errorf("the image has %d bytes, want at most %d", len(data), int64(most))
-	}
 	blobs := map[string][]byte{}
 	files := tar.NewReader(bytes.NewReader(readFile(t, name)))
 	for {
@@ -532,12 +531,9 @@ func testImage(t *testing.T, dist string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, size := sha256.New(), int64(0)
-	if size, err = io.Copy(sum, plain); err != nil || config.RootFS.DiffIDs[0] != fmt.Sprintf("sha256:%x", sum.Sum(nil)) {
+	sum := sha256.New()
+	if _, err = io.Copy(sum, plain); err != nil || config.RootFS.DiffIDs[0] != fmt.Sprintf("sha256:%x", sum.Sum(nil)) {
 		t.Errorf("the layer is not the one that the configuration names: %v", err)
-	}
-	if size > most {
-		t.Errorf("the unpacked image has %d bytes, want at most %d", size, int64(most))
 	}
 	if user, _, _ := strings.Cut(config.Config.User, ":"); user == "" || user == "0" || user == "root" {
 		t.Errorf("the image runs as %q", config.Config.User)

@@ -7,16 +7,17 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/testkit"
 	"ken/internal/testkit/mcptest/skills"
 )
 
 // TestBadServers puts servers that break their word behind the real Ken. Each
 // stays without effect on the others and on Ken, and what is wrong is named.
 func TestBadServers(t *testing.T) {
+	testkit.CI(t, "starts Ken and bad servers")
 	t.Parallel()
 	program := build(t, "ken/internal/testkit/mcptest/badserver")
 	servers := map[string]definition{}
@@ -26,7 +27,7 @@ func TestBadServers(t *testing.T) {
 	servers["endless"] = definition{Command: program, Args: []string{"endless"}, Timeout: 2000}
 	p := newPlace(t, allowAll+"mcp: {surface: bridge}\n", servers)
 	p.prepare("mcp:liar/plain", "mcp:silent/plain", "mcp:heavy/plain", "mcp:page/show", "mcp:skill/skill_good", "mcp:endless/never")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	if err := skills.Know(client); err != nil {
@@ -104,16 +105,10 @@ func TestBadServers(t *testing.T) {
 		if res, got := invoke(t, "mcp:endless/never", `{}`); !res.IsError || !strings.Contains(got, "mcp.servers.endless.timeout") {
 			t.Errorf("the call = %q, error %v; want the end of its time", got, res.IsError)
 		}
-		deadline := time.Now().Add(patience)
-		for {
-			if _, got := invoke(t, "mcp:endless/cancelled", `{}`); strings.Contains(got, "1") {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("the task was not cancelled")
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		testkit.Wait(t, "the task is cancelled", func() bool {
+			_, got := invoke(t, "mcp:endless/cancelled", `{}`)
+			return strings.Contains(got, "1")
+		})
 	})
 
 	t.Run("a skill with a wrong digest", func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // A use is a call of a server that shows it works. {work} in it stands for the
@@ -56,6 +57,7 @@ const pageTitle = "A page of this machine"
 // TestKnownServers puts them all behind ken mcp, and uses them through its
 // menu and natively.
 func TestKnownServers(t *testing.T) {
+	testkit.Nightly(t, "runs published servers")
 	t.Parallel()
 	node := node(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -152,6 +154,7 @@ func textOf(res *mcp.CallToolResult) string {
 
 // TestInspector puts the Inspector's own command line in front of ken mcp.
 func TestInspector(t *testing.T) {
+	testkit.Nightly(t, "runs the Inspector")
 	t.Parallel()
 	node, inspector := node(t), script(t, "@modelcontextprotocol/inspector", "")
 	p := newPlace(t, allowAll+"mcp: {surface: direct}\n", map[string]definition{"fixture": {Command: fixture(t)}})

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ken/internal/testkit"
 	"ken/llm/llmtest"
 )
 
@@ -160,7 +161,7 @@ func alone(t *testing.T) {
 // run starts a client with a task and waits for its end.
 func (a agent) run(t *testing.T, p *place, program, url string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	home := filepath.Dir(p.home)
 	args := []string{}
@@ -230,14 +231,7 @@ func (p *place) stop() {
 	if err != nil {
 		p.tb.Fatal(err)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; <-tick.C {
-		if time.Now().After(end) {
-			p.tb.Errorf("the daemon, process %d, goes on after ken mcp --stop", pid)
-			return
-		}
-	}
+	testkit.Wait(p.tb, "the daemon ends after ken mcp --stop", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 var daemon = regexp.MustCompile(`The daemon, process (\d+),`)
@@ -246,6 +240,7 @@ var daemon = regexp.MustCompile(`The daemon, process (\d+),`)
 // find a tool, read it, call one that reads and one that a person must approve
 // in another terminal. Afterwards the client's file is as it was.
 func TestClientFlows(t *testing.T) {
+	testkit.Nightly(t, "runs published clients")
 	eachAgent(t, func(t *testing.T, a agent, program string) {
 		for _, way := range []string{"stdio", "http"} {
 			t.Run(way, func(t *testing.T) {

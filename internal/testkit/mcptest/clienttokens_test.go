@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"ken/internal/testkit"
 	"ken/internal/tokenizer"
 	"ken/llm/llmtest"
 )
@@ -242,9 +243,7 @@ const tokensTable = "../../connect/testdata/tokens.md"
 // for each client without Ken, with the surface that Ken chooses, and with the
 // other one. -update writes the table.
 func TestClientTokens(t *testing.T) {
-	if testing.Short() {
-		t.Skip("cannot here: 21 runs of clients take minutes; make clients has them")
-	}
+	testkit.Nightly(t, "runs published clients")
 	bench := os.Getenv("KEN_BENCH")
 	if bench == "" {
 		t.Skip("KEN_BENCH is not set: no catalog")

@@ -22,12 +22,14 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/testkit"
 )
 
 var (
 	compared = flag.Bool("compare", false, "measure Ken beside other gateways and write docs/benchmarks.md")
 	npmPeers = flag.String("gateways", "", "`folder` with the packages of testdata/compare installed")
-	rounds   = flag.Int("rounds", 10, "rounds of calls of TestCompare")
+	rounds   = flag.Int("rounds", 10, "rounds of calls of BenchmarkGateways")
 )
 
 // How much one round asks of each gateway.
@@ -40,36 +42,36 @@ const (
 // idle is how long nothing is asked before memory is measured.
 const idle = 15 * time.Second
 
-// TestCompare makes the same calls of the same server through Ken and through
+// BenchmarkGateways makes the same calls of the same server through Ken and through
 // other gateways, in turns, and writes docs/benchmarks.md. KEN_GATEWAYS adds
 // gateways that speak MCP on their standard input and output: NAME=COMMAND on
 // each line, with the command of the server in $SITE. It runs only with -compare.
-func TestCompare(t *testing.T) {
+func BenchmarkGateways(b *testing.B) {
 	if !*compared {
-		t.Skip("soak: -compare is not set; see make compare")
+		b.Skip("-compare is not set: make compare sets it")
 	}
-	contenders := contendersOf(t)
+	contenders := contendersOf(b)
 	defer func() {
 		for _, c := range contenders {
 			c.stop()
 		}
 	}()
 	for _, c := range contenders {
-		c.start(t)
-		c.tokens = menuTokens(t, c.session)
-		c.round(t) // starts what is not yet
+		c.start(b)
+		c.tokens = menuTokens(b, c.session)
+		c.round(b) // starts what is not yet
 		c.took, c.together, c.cpu, c.busy = nil, nil, 0, 0
 	}
 	for range *rounds {
 		for _, c := range contenders {
-			c.round(t)
+			c.round(b)
 		}
 	}
 	time.Sleep(idle)
 	for _, c := range contenders {
-		c.memory = residentOf(t, c.between())
+		c.memory = residentOf(b, c.between())
 	}
-	writeBenchmarks(t, contenders)
+	writeBenchmarks(b, contenders)
 }
 
 // A contender is a gateway and what was measured of it.
@@ -112,7 +114,7 @@ func echoByKen(i int) *mcp.CallToolParams {
 }
 
 // contendersOf returns the gateways, the ones from npm only if they are installed.
-func contendersOf(t *testing.T) []*contender {
+func contendersOf(t testing.TB) []*contender {
 	// All tools are on one page: some gateways read only the first.
 	many := append(manyTools(t), "-page", strconv.Itoa(2*benchTools))
 	relay := build(t, "ken/internal/testkit/mcptest/relay")
@@ -154,7 +156,7 @@ func contendersOf(t *testing.T) []*contender {
 }
 
 // fromNpm returns the gateways of testdata/compare.
-func fromNpm(t *testing.T, many []string) []*contender {
+func fromNpm(t testing.TB, many []string) []*contender {
 	node := func(pkg, script string, args ...string) *exec.Cmd {
 		cmd := exec.Command("node", append([]string{filepath.Join(*npmPeers, "node_modules", pkg, script)}, args...)...)
 		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
@@ -183,7 +185,7 @@ func fromNpm(t *testing.T, many []string) []*contender {
 	return []*contender{proxy, hub}
 }
 
-func npmVersion(t *testing.T, pkg string) string {
+func npmVersion(t testing.TB, pkg string) string {
 	text, err := os.ReadFile(filepath.Join(*npmPeers, "node_modules", pkg, "package.json"))
 	if err != nil {
 		t.Fatalf("%s is not installed below -gateways: %v", pkg, err)
@@ -195,7 +197,7 @@ func npmVersion(t *testing.T, pkg string) string {
 	return p.Version
 }
 
-func kenVersion(t *testing.T) string {
+func kenVersion(t testing.TB) string {
 	out, err := exec.Command(ken(t), "version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +221,7 @@ func (c *contender) start(t testing.TB) {
 	t.Helper()
 	begin := time.Now()
 	cmd := c.command()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "compare", Version: "1"}, nil)
 	var err error
@@ -408,7 +410,7 @@ var measures = []measure{
 }
 
 // writeBenchmarks writes docs/benchmarks.md.
-func writeBenchmarks(t *testing.T, contenders []*contender) {
+func writeBenchmarks(t testing.TB, contenders []*contender) {
 	t.Helper()
 	var b strings.Builder
 	texts := "made-up tools"
@@ -530,29 +532,5 @@ func TestClaims(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("README.md takes no number from docs/benchmarks.md")
-	}
-}
-
-// TestAheadOfKen: every gateway of the same transport that is better is named.
-func TestAheadOfKen(t *testing.T) {
-	t.Parallel()
-	all := []*contender{
-		{name: "Ken, HTTP (x)", http: true, memory: 60},
-		{name: "one, HTTP", http: true, memory: 50},
-		{name: "two, HTTP", http: true, memory: 70},
-		{name: "three, HTTP", http: true, memory: 59},
-		{name: "Ken, stdio (x)", memory: 40},
-		{name: "four, stdio", memory: 45},
-	}
-	m := measure{title: "memory, MB", format: "%.0f", of: func(c *contender) float64 { return c.memory }}
-	if got, want := aheadOfKen(all, m, true), "memory, MB, over HTTP: Ken 60, one 50, three 59."; got != want {
-		t.Errorf("over HTTP: %q, want %q", got, want)
-	}
-	if got := aheadOfKen(all, m, false); got != "" {
-		t.Errorf("over stdio: %q, want nothing", got)
-	}
-	m.more = true
-	if got, want := aheadOfKen(all, m, true), "memory, MB, over HTTP: Ken 60, two 70."; got != want {
-		t.Errorf("where more is better: %q, want %q", got, want)
 	}
 }

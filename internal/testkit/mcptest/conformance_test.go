@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // A suite is a version of the official conformance suite, and one of the sets
@@ -34,6 +36,7 @@ var suites = map[string]suite{
 // TestConformanceFixture shows that the fixture itself is sound, so that what
 // fails in front of Ken is Ken's.
 func TestConformanceFixture(t *testing.T) {
+	testkit.Nightly(t, "runs the conformance suite")
 	t.Parallel()
 	npmDir(t)
 	url := startHTTP(t, fixture(t), "-http", "127.0.0.1:0")
@@ -43,6 +46,7 @@ func TestConformanceFixture(t *testing.T) {
 // TestConformanceServer tests Ken's side toward clients: everything that the
 // suite asks a server for comes from the fixture behind it.
 func TestConformanceServer(t *testing.T) {
+	testkit.Nightly(t, "runs the conformance suite")
 	t.Parallel()
 	npmDir(t)
 	p := newPlace(t, allowAll+"mcp: {surface: direct, new: accept, changed: accept}\nserve: {auth: off}\n", map[string]definition{"fixture": {Command: fixture(t)}})
@@ -53,6 +57,7 @@ func TestConformanceServer(t *testing.T) {
 
 // TestConformanceClient tests Ken's side toward servers.
 func TestConformanceClient(t *testing.T) {
+	testkit.Nightly(t, "runs the conformance suite")
 	t.Parallel()
 	npmDir(t)
 	client := build(t, "ken/internal/testkit/mcptest/client")
@@ -69,6 +74,7 @@ var skillScenarios = map[string][]string{
 // TestConformanceSkills tests skills on both sides of Ken. The skills of the first
 // server come from the fixture behind it, those of the second from local files.
 func TestConformanceSkills(t *testing.T) {
+	testkit.Nightly(t, "runs the conformance suite")
 	t.Parallel()
 	npmDir(t)
 	t.Run("behind", func(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/testkit"
 )
 
 // manyMore is how many capabilities BenchmarkGrowth has.
@@ -108,16 +110,10 @@ func firstCall(b *testing.B, url string) {
 	session := dialHTTP(b, url, "")
 	defer session.Close()
 	call := &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": "mcp:few/echo", "arguments": map[string]any{}}}
-	for end := time.Now().Add(patience); ; {
+	testkit.Wait(b, "a call is answered", func() bool {
 		res, err := session.CallTool(b.Context(), call)
-		if err == nil && !res.IsError {
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatalf("no call is answered after %v: %v %v", patience, err, res)
-		}
-		pause(b.Context())
-	}
+		return err == nil && !res.IsError
+	})
 }
 
 // search finds over the HTTP API.

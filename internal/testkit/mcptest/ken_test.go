@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // allowAll are rules under which every call is made without a question, so that
@@ -70,38 +71,25 @@ func (p *place) ken(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// patience is how long a program may take to start. It ends a test that hangs; a
-// slow machine must not come near it.
-const patience = 5 * time.Minute
-
 // prepare lets Ken list its servers for the first time, and waits until it has
 // these tools, so that what follows finds them at once.
 func (p *place) prepare(tools ...capability.ID) {
 	p.tb.Helper()
 	ken(p.tb) // building it does not count
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond) // each look costs Ken what the servers want to start with
-	defer tick.Stop()
 	client := mcp.NewClient(&mcp.Implementation{Name: "prepare", Version: "1"}, nil)
 	session := p.connect(ctx, client, "--standalone")
 	defer session.Close()
 	for _, id := range tools {
-		for {
+		testkit.Wait(p.tb, string(id)+" comes", func() bool {
 			call := &mcp.CallToolParams{Name: "describe_capability", Arguments: map[string]any{"id": id}}
 			res, err := session.CallTool(ctx, call)
 			if err != nil {
 				p.tb.Fatalf("%s did not come: %v", id, err)
 			}
-			if !res.IsError {
-				break
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				p.tb.Fatalf("%s did not come within %v: %s", id, patience, textOf(res))
-			}
-		}
+			return !res.IsError
+		})
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/mcp-table.md")
@@ -28,6 +30,7 @@ var exceptions = map[string]map[string]string{
 // Ken. KEN_GATEWAYS adds columns: NAME=COMMAND on each line, with the
 // command of the server in $SITE.
 func TestPassThrough(t *testing.T) {
+	testkit.CI(t, "starts Ken and a server")
 	t.Parallel()
 	site := build(t, "ken/internal/testkit/mcptest/passthrough")
 	for _, protocol := range []string{"", "2025-06-18"} {

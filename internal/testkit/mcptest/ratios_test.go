@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkCompare makes the calls of TestCompare through Ken and through a bare
+// BenchmarkCompare makes the calls of BenchmarkGateways through Ken and through a bare
 // pass-through on the same SDK, over stdio and over HTTP, in turns, and reports what
 // Ken needs in what the pass-through needs, how long its first call took with what an
 // earlier start has kept, and what it has in memory 15 s later.

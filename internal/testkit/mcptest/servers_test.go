@@ -22,11 +22,13 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway"
+	"ken/internal/testkit"
 )
 
 // TestFortyServers starts every server of the sample twice, plainly and behind
 // a gateway under its defaults, and compares what they list.
 func TestFortyServers(t *testing.T) {
+	testkit.Nightly(t, "runs published servers")
 	t.Parallel()
 	npmDir(t) // skips them all at once
 	servers := sample(t)
@@ -183,7 +185,7 @@ func (d definition) command(ctx context.Context, work string) *exec.Cmd {
 // plainly starts a server as a client without Ken would, and returns its tools.
 func plainly(tb testing.TB, d definition, work string) map[string]*mcp.Tool {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), testkit.Patience)
 	defer cancel()
 	cmd := d.command(ctx, work)
 	stdin, err := cmd.StdinPipe()

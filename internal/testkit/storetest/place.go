@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"ken/internal/testkit"
 )
 
 // server names the PostgreSQL server for tests.
@@ -22,7 +24,7 @@ const server = "KEN_TEST_POSTGRES"
 // So the tests of what stands on a store are written once and run on both.
 func Address(t testing.TB) string {
 	t.Helper()
-	if os.Getenv(server) != "" {
+	if os.Getenv(server) != "" && !testing.Short() {
 		return Postgres(t)
 	}
 	return SQLite(t)
@@ -52,9 +54,10 @@ func newName() string {
 // has its own connection: there may be many tests, and connections are few.
 func administer(t testing.TB, statements ...string) {
 	t.Helper()
+	testkit.CI(t, "needs a PostgreSQL server")
 	address := os.Getenv(server)
 	if address == "" {
-		t.Skip(server + " is not set: run make test-postgres")
+		t.Skip(server + " is not set: make ci starts a server")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -38,7 +38,7 @@ type Server struct {
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	if os.Getenv(server) == "" {
-		t.Skip(server + " is not set: run make test-postgres")
+		t.Skip(server + " is not set: make ci starts a server")
 	}
 	bin, ok := programs()
 	if !ok {

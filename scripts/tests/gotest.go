@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,13 +30,15 @@ type counter struct {
 	state map[string]map[string]string // package → test → last action
 	took  map[string]float64           // "package test" → seconds
 	lines map[string][]string          // "package test" → its output, until it passes
+
+	done, packages int // packages that are settled, and those that will be; 0 where that is not known
 }
 
 // count reads go test's events, prints one line per package and the output of
 // what failed, and fills the step. Only leaves of the tree of subtests are
 // counted, and a failed parent only when none of its children failed.
-func count(s *Step, r io.Reader, w io.Writer) error {
-	c := &counter{step: s, w: w, state: map[string]map[string]string{}, took: map[string]float64{}, lines: map[string][]string{}}
+func count(s *Step, r io.Reader, w io.Writer, packages int) error {
+	c := &counter{step: s, w: w, packages: packages, state: map[string]map[string]string{}, took: map[string]float64{}, lines: map[string][]string{}}
 	in := bufio.NewReader(r)
 	for {
 		line, err := in.ReadString('\n')
@@ -114,8 +117,13 @@ func (c *counter) finish(e event) {
 	if e.Action == "fail" {
 		fmt.Fprint(c.w, strings.Join(own, ""))
 	}
+	c.done++
 	if len(names) > 0 || e.Action == "fail" {
-		fmt.Fprintf(c.w, "%-5s %-50s %6.1f s\n", e.Action, e.Package, e.Elapsed)
+		at := ""
+		if c.packages > 0 {
+			at = fmt.Sprintf("%3d/%d ", c.done, c.packages)
+		}
+		fmt.Fprintf(c.w, "%s%-5s %-50s %6.1f s\n", at, e.Action, e.Package, e.Elapsed)
 	}
 	delete(c.state, e.Package)
 	delete(c.lines, e.Package+" ")
@@ -156,14 +164,42 @@ func (c *counter) settle(pkg, name string, tests map[string]string) {
 	delete(c.lines, full)
 }
 
-var logged = regexp.MustCompile(`^\s*[^\s:]+\.go:\d+: (.*)`)
+var (
+	logged   = regexp.MustCompile(`^\s*[^\s:]+\.go:\d+: (.*)`)
+	scripted = regexp.MustCompile(`^\s*> (?:\[\S+\] )*skip ?(.*)`)
+)
 
-// reason is the last thing a skipped test logged.
+// reason is the last thing a skipped test logged. A script logs what it did, and
+// last the line that skipped it.
 func reason(lines []string) string {
-	for _, line := range slices.Backward(lines) {
+	text := strings.Split(strings.TrimSpace(strings.Join(lines, "")), "\n")
+	for _, line := range slices.Backward(text) {
+		if m := scripted.FindStringSubmatch(line); m != nil {
+			return strings.Trim(m[1], "'")
+		}
+	}
+	for _, line := range slices.Backward(text) {
 		if m := logged.FindStringSubmatch(line); m != nil {
 			return strings.TrimSpace(m[1])
 		}
 	}
 	return "no reason given"
+}
+
+// lineCounter counts the lines written to it and now and then says how many there
+// were, so that a long silence shows that something moves.
+type lineCounter struct {
+	w     io.Writer
+	say   string // with a %d
+	every int
+	seen  int
+}
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	for range bytes.Count(p, []byte("\n")) {
+		if c.seen++; c.seen%c.every == 0 {
+			fmt.Fprintf(c.w, c.say, c.seen)
+		}
+	}
+	return len(p), nil
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -40,7 +38,7 @@ func TestCountGoTest(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &Step{Name: "1 unit"}
-	goTest(s, []string{"./..."}, &out)
+	(&place{dir: t.TempDir(), out: &out}).goTest(s, exec.Command("go", "test", "-json", "./..."), 0)
 
 	slices.Sort(s.Passed)
 	if want := []string{"m/endings TestPass", "m/endings TestTree/good", "m/exits TestFine"}; !slices.Equal(s.Passed, want) {
@@ -89,7 +87,7 @@ func TestPanic(t *testing.T) { panic("boom") }
 
 func TestGoTestThatRunsNothingFails(t *testing.T) {
 	s := &Step{Name: "2 scripts"}
-	goTest(s, []string{"-run", "NoTestHasThisName", "."}, io.Discard)
+	(&place{out: io.Discard}).goTest(s, exec.Command("go", "test", "-json", "-run", "NoTestHasThisName", "."), 0)
 	if len(s.Failed) != 1 || !strings.Contains(s.Failed[0].Reason, "no test ran") {
 		t.Errorf("failed = %q, want one that says no test ran", s.Failed)
 	}
@@ -103,7 +101,7 @@ func TestCountUnfinished(t *testing.T) {
 `
 	var out bytes.Buffer
 	s := &Step{}
-	if err := count(s, strings.NewReader(events), &out); err != nil {
+	if err := count(s, strings.NewReader(events), &out, 0); err != nil {
 		t.Fatal(err)
 	}
 	if want := []Test{{"p TestHang", "it did not finish"}}; !slices.Equal(s.Failed, want) {
@@ -127,57 +125,69 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := &Step{Name: "0 check"}
-		check(s, tt.silent, tt.command, io.Discard)
+		(&place{out: io.Discard}).check(s, tt.silent, exec.Command(tt.command[0], tt.command[1:]...))
 		if len(s.Passed) != tt.passed || len(s.Failed) != 1-tt.passed {
 			t.Errorf("check(silent=%v, %q): %q passed, %q failed, want %d passed", tt.silent, tt.command, s.Passed, s.Failed, tt.passed)
 		}
 	}
 }
 
-func TestTable(t *testing.T) {
+func TestReport(t *testing.T) {
 	steps := []*Step{
-		{Name: "1 unit", Passed: []string{"p A", "p B"}, Slow: []Slow{{"p B", 9.5}}, Ran: []string{"p A", "p B"}, Skipped: []Test{
-			{"p Postgres", "KEN_TEST_POSTGRES is not set"}, // ran later: not a skip
+		{Name: "race", Passed: []string{"p A", "p B"}, Slow: []Slow{{"p B", 9.5}}, Ran: []string{"p A", "p B"}, Skipped: []Test{
+			{"p Browser/x", "KEN_NPM is not set"}, // ran later: not a skip
 			{"p Disk", "cannot here: needs ext4"},
 			{"p Tool", "tool is not installed"},
+			{"p Chaos", "left for make nightly: takes minutes"},
 		}},
-		{Name: "3 postgres", Passed: []string{"p Postgres/x", "p A"}, Ran: []string{"p Postgres", "p Postgres/x", "p A"}, Skipped: []Test{
+		{Name: "browser", Passed: []string{"p Browser/x", "p A"}, Ran: []string{"p Browser", "p Browser/x", "p A"}, Skipped: []Test{
 			{"p Disk", "cannot here: needs ext4"}, // the same one again
 		}},
 	}
+	failed := []*Step{
+		{Name: "race", Failed: []Test{{"p A", "see above"}}, Ran: []string{"p A"}},
+		{Name: "browser", Passed: []string{"p A"}, Failed: []Test{{"p B", "see above"}}, Ran: []string{"p A", "p B"}},
+	}
+	ci, nightly := command{name: "ci", next: "nightly"}, command{name: "nightly"}
 	tests := []struct {
 		name    string
+		c       command
+		steps   []*Step
 		a       allowed
 		closing string
 		ok      bool
 	}{
-		{"at home", allowed{all: true}, "3 passed, 0 failed, 2 skipped\n", true},
-		{"in CI", allowed{prefix: []string{"cannot here: "}}, "3 passed, 1 failed, 1 skipped\n", false},
-		{"in CI, all allowed", allowed{prefix: []string{"cannot here: ", "tool"}}, "3 passed, 0 failed, 2 skipped\n", true},
+		{"at home", ci, steps, allowed{all: true}, "ci: 3 passed, 2 skipped for the reasons above, 1 left for make nightly, in 1 min 5 s", true},
+		{"in CI", ci, steps, allowed{prefix: []string{"cannot here: "}}, "ci: 3 passed, 1 FAILED, 1 skipped for the reasons above, 1 left for make nightly, in 1 min 5 s", false},
+		{"the last command", nightly, steps[1:], allowed{}, "nightly: 2 passed, 1 FAILED, in 1 min 5 s", false},
+		{"failed", ci, failed, allowed{all: true}, "ci: 0 passed, 2 FAILED, 0 left for make nightly, in 1 min 5 s", false},
+		{"nothing ran", nightly, nil, allowed{all: true}, "nightly: 0 passed, in 1 min 5 s", false},
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
-		err := table(&out, steps, tt.a)
-		if !strings.HasSuffix(out.String(), "\n"+tt.closing) || (err == nil) != tt.ok {
-			t.Errorf("%s: table ends %q, err %v, want %q, ok %v", tt.name, lastLine(out.String()), err, tt.closing, tt.ok)
+		ok := report(&out, tt.c, tt.steps, tt.a, 65*time.Second)
+		if got := lastLine(out.String()); got != tt.closing || ok != tt.ok {
+			t.Errorf("%s: %v, ends %q, want %v and %q", tt.name, ok, got, tt.ok, tt.closing)
 		}
-		for _, want := range []string{"9.5 s  p B", "p Tool", "tool is not installed", "needs ext4"} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s: table does not say %q:\n%s", tt.name, want, out.String())
+		if tt.name == "at home" {
+			for _, want := range []string{"p B: 9.5 s", "p Tool: tool is not installed", "p Disk: cannot here: needs ext4"} {
+				if strings.Count(out.String(), want) != 1 {
+					t.Errorf("%s: does not say %q once:\n%s", tt.name, want, out.String())
+				}
 			}
 		}
 	}
-	if err := table(io.Discard, nil, allowed{all: true}); err == nil {
-		t.Error("table of no steps: no error")
-	}
-	failed := []*Step{
-		{Name: "1 unit", Failed: []Test{{"p A", "see above"}}, Ran: []string{"p A"}},
-		{Name: "3 postgres", Passed: []string{"p A"}, Failed: []Test{{"p B", "see above"}}, Ran: []string{"p A", "p B"}},
-	}
-	var out bytes.Buffer
-	err := table(&out, failed, allowed{all: true})
-	if want := "0 passed, 2 failed, 0 skipped"; !errors.Is(err, errFailed) || lastLine(out.String()) != want {
-		t.Errorf("table of failed steps ends %q, err %v, want %q and an error", lastLine(out.String()), err, want)
+}
+
+func TestReason(t *testing.T) {
+	for _, tt := range []struct{ log, want string }{
+		{"    x_test.go:7: first\n    x_test.go:8: the reason: given\n", "the reason: given"},
+		{"    testscript.go:584: # a story (0.0s)\n        > [!bench] skip 'there is no corpus'\n    testscript.go:584: WORK=$WORK\n", "there is no corpus"},
+		{"", "no reason given"},
+	} {
+		if got := reason(strings.SplitAfter(tt.log, "\n")); got != tt.want {
+			t.Errorf("reason(%q) = %q, want %q", tt.log, got, tt.want)
+		}
 	}
 }
 
@@ -188,12 +198,9 @@ func TestAllowance(t *testing.T) {
 	}{
 		{"", "", "anything", true},
 		{"true", "", "anything", false},
-		{"true", "", "no reason given", false},
 		{"true", "", "cannot here: no /dev/kvm", true},
-		{"true", "", "soak: an hour of kill -9", true},
 		{"true", "", "KEN_BENCH is not set: no catalog", true},
 		{"true", "/corpus", "KEN_BENCH is not set: no catalog", false},
-		{"true", "", "KEN_TEST_POSTGRES is not set: no server", false},
 	}
 	for _, tt := range tests {
 		t.Setenv("CI", tt.ci)
@@ -204,26 +211,11 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-func TestStepsKeepTheirOrder(t *testing.T) {
-	dir := t.TempDir()
-	var want []string
-	for i := range 12 {
-		name := string(rune('l' - i))
-		want = append(want, name)
-		if err := (&Step{Name: name}).save(dir); err != nil {
-			t.Fatal(err)
+func TestUnknownWords(t *testing.T) {
+	for _, args := range [][]string{{"tset"}, {"ci", "rcae"}} {
+		if _, err := run(args[0], args[1:]); err == nil {
+			t.Errorf("run(%q): no error", args)
 		}
-	}
-	steps, err := load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range steps {
-		got = append(got, s.Name)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("load after save = %q, want %q", got, want)
 	}
 }
 
@@ -239,30 +231,4 @@ func names(tests []Test) []string {
 func lastLine(s string) string {
 	s = strings.TrimSuffix(s, "\n")
 	return s[strings.LastIndex(s, "\n")+1:]
-}
-
-// TestStepsAtTheSameTime: steps that end together are all kept, in the order of
-// their layers, and the time in all counts a second once.
-func TestStepsAtTheSameTime(t *testing.T) {
-	dir, start := t.TempDir(), time.Now()
-	var all sync.WaitGroup
-	for i := range 40 {
-		all.Go(func() {
-			s := &Step{Name: fmt.Sprintf("%d step %d", i%4, i), Start: start.Add(time.Duration(i) * time.Second), Seconds: 10}
-			if err := s.save(dir); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	steps, err := load(dir)
-	if err != nil || len(steps) != 40 {
-		t.Fatalf("load: %d steps, %v; want 40", len(steps), err)
-	}
-	if !slices.IsSortedFunc(steps, func(a, b *Step) int { return a.layer() - b.layer() }) {
-		t.Error("the steps are not in the order of their layers")
-	}
-	if got := elapsed(steps); got < 48.9 || got > 49.1 {
-		t.Errorf("%.1f seconds in all, want 49", got)
-	}
 }
