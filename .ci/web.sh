@@ -4,6 +4,7 @@
 #   .ci/web.sh [check]      check types, test, build, compare with web/dist
 #   .ci/web.sh check-have   the same, and install nothing
 #   .ci/web.sh build        check types, test, build into web/dist
+#   .ci/web.sh install      only install the packages
 #   .ci/web.sh have         only say by the exit status whether the packages are here
 #
 # Packages are installed outside the tree, once for a lock file. Exits with 75
@@ -21,7 +22,7 @@ case ${1:-} in have | check-have) mode=have ;; esac
 # Not npm ci: the lock file has the compiler for this platform alone.
 npm_packages web "$mode" install
 dir=$packages
-[ "${1:-}" != have ] || exit 0
+case ${1:-} in have | install) exit 0 ;; esac
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
