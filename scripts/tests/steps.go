@@ -171,4 +171,3 @@ func everything(p *place, s *Step) {
 	packages := p.packages(s)
 	p.testsOf(s, len(packages), withPostgres(s), env, slices.Concat([]string{"-count=1", "-ldflags=-w"}, packages)...)
 }
-
