@@ -12,17 +12,12 @@ import (
 )
 
 // place creates files below a new folder, including programs in bin.
-func place(t testing.TB, files map[string]string) string {
+func place(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
 	}
 	return dir
 }
@@ -151,12 +146,7 @@ func TestCodeOfLines(t *testing.T) {
 	many := [][]string{}
 	for i := range mostFiles + 2 {
 		name := filepath.Join(ws, "many", strings.Repeat("a", i+1))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o755))
 		many = append(many, []string{name})
 	}
 	if got := p.Code(Task{Commands: many, Dirs: []string{ws}}); got.Unknown == "" {
@@ -175,26 +165,12 @@ func TestDigestSeesEveryChange(t *testing.T) {
 	for _, name := range []string{"bin/tool", "ws/x.sh"} {
 		path := filepath.Join(dir, name)
 		for _, text := range []string{"evil", "more"} {
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(path, old, old))
 			before := digest()
 			if again := digest(); again != before {
 				t.Errorf("%s: two digests of the same file: %s, %s", name, before, again)
 			}
-			f, err := os.OpenFile(path, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.WriteString(text); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte(text), 0o755), os.Chtimes(path, old, old))
 			if digest() == before {
 				t.Errorf("%s: a change to %q was not seen", name, text)
 			}
@@ -214,28 +190,6 @@ func TestSameCode(t *testing.T) {
 	for _, other := range [][]File{nil, {{"git", "/usr/bin/git", "bb"}}, {{"git", "/opt/git", "aa"}}, append(slices.Clone(one), File{"/x", "/x", "cc"})} {
 		if err := SameCode(call, other); capability.KindOf(err) != capability.Conflict {
 			t.Errorf("SameCode(%v) = %v, want a conflict", other, err)
-		}
-	}
-}
-
-func BenchmarkFiles(b *testing.B) {
-	dir := place(b, map[string]string{"ws/x.py": strings.Repeat("x", 10_000)})
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(dir, "ws/x.py"), old, old); err != nil {
-		b.Fatal(err)
-	}
-	time.Sleep(1100 * time.Millisecond) // until its digest is kept
-	p := NewPrograms("")
-	for b.Loop() {
-		p.Code(Task{Shell: "/bin/sh", Commands: [][]string{{"sh", "x.py"}}, Dirs: []string{filepath.Join(dir, "ws")}})
-	}
-}
-
-func BenchmarkFind(b *testing.B) {
-	p := NewPrograms("")
-	for b.Loop() {
-		if _, err := p.Find("sh"); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

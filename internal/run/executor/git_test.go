@@ -1,11 +1,14 @@
 package executor
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestGitPrograms: it finds the programs that a repository's configuration
@@ -52,13 +55,7 @@ func TestGitPrograms(t *testing.T) {
 			"[remote \"origin\"]\n\turl = https://x/y\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n" +
 			"[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A \\\"B\\\"\n\temail = a@b\n": "",
 	} {
-		dir := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, ".git/config"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		dir := place(t, map[string]string{".git/config": text})
 		got := GitPrograms([][]string{{"git", "status"}}, dir, filepath.Join(dir, "a/b"))
 		if strings.HasPrefix(want, "that ") {
 			want = ".git/config " + want
@@ -69,10 +66,7 @@ func TestGitPrograms(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: evil"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	dir := place(t, map[string]string{".git": "gitdir: evil"})
 	if got := GitPrograms([][]string{{"git", "status"}}, dir, dir); !strings.Contains(got, "no folder") {
 		t.Errorf("a file .git: %q", got)
 	}
@@ -81,30 +75,12 @@ func TestGitPrograms(t *testing.T) {
 // TestGitProgramsFolders: git is found behind other programs and in code, and the
 // folder that it runs in is found through cd, -C and links.
 func TestGitProgramsFolders(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(".git/config", "[core]\n\tbare = false\n")
-	write("sub/.git/config", "[alias]\n\tst = !evil\n")
-	write("bare/HEAD", "ref: refs/heads/main")
-	write("bare/objects/x", "")
-	write("bare/config", "[alias]\n\tst = !evil\n")
-	write("common/.git/commondir", "../../sub/.git")
-	write("modules/.git/config", "")
-	write("modules/.gitmodules", "[submodule \"x\"]\n\tpath = x\n\tignore = none\n")
-	write("p/a", "")
-	write("sub/deep/a", "")
-	if err := os.Symlink("sub/deep", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	dir := place(t, map[string]string{
+		".git/config": "[core]\n\tbare = false\n", "sub/.git/config": "[alias]\n\tst = !evil\n", "bare/HEAD": "ref: refs/heads/main", "bare/objects/x": "",
+		"bare/config": "[alias]\n\tst = !evil\n", "common/.git/commondir": "../../sub/.git", "modules/.git/config": "",
+		"modules/.gitmodules": "[submodule \"x\"]\n\tpath = x\n\tignore = none\n", "p/a": "", "sub/deep/a": "",
+	})
+	must(t, os.Symlink("sub/deep", filepath.Join(dir, "link")))
 	for line, want := range map[string]string{
 		"git status":                      "",
 		"git -C p status":                 "",
@@ -137,80 +113,50 @@ func TestGitProgramsFolders(t *testing.T) {
 	}
 }
 
-// TestGitEnvironment: with the environment of every program, git status runs
-// neither a monitor nor a hook that the repository names; without it, it does.
+// TestGitEnvironment: with the environment of every program git runs neither a
+// monitor that the repository names, nor an alias of the home folder or of a folder
+// that looks like a repository; without it, it does.
 func TestGitEnvironment(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("cannot here: git is not installed")
-	}
-	dir := t.TempDir()
-	run := func(env []string, args ...string) {
-		t.Helper()
-		c := exec.Command(git, args...)
+	testkit.Programs(t, "git")
+	dir := place(t, map[string]string{"evil": "#!/bin/sh\necho ran >>\"$HOME/ran\"\n"})
+	evil, ran := filepath.Join(dir, "evil"), filepath.Join(dir, "ran")
+	git := func(env []string, args ...string) string {
+		c := exec.Command("git", args...)
 		c.Dir, c.Env = dir, append([]string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}, env...)
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v %s", args, err, out)
+		out, err := c.CombinedOutput()
+		return fmt.Sprintf("git %v: %s %v", args, out, err)
+	}
+	for _, setup := range [][]string{
+		{"init", "-q"}, {"config", "core.fsmonitor", evil}, {"config", "--global", "alias.st", "!" + evil},
+		{"init", "-q", "--bare", "bare"}, {"-C", "bare", "config", "alias.bt", "!" + evil},
+	} {
+		if out := git(nil, setup...); !strings.HasSuffix(out, " <nil>") {
+			t.Fatal(out)
 		}
 	}
-	ran := filepath.Join(dir, "ran")
-	run(nil, "init", "-q")
-	if err := os.WriteFile(filepath.Join(dir, "evil"), []byte("#!/bin/sh\necho ran >>"+ran+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	run(nil, "config", "core.fsmonitor", filepath.Join(dir, "evil"))
 	env, _ := Environment(os.Getenv("PATH"), nil, nil)
-	run(env, "status")
-	if data, err := os.ReadFile(ran); err == nil {
-		t.Errorf("git status ran the monitor: %s", data)
-	}
-	run(nil, "status")
-	if _, err := os.ReadFile(ran); err != nil {
-		t.Errorf("control: without the environment git status ran nothing: %v", err)
-	}
-
-	// Neither a configuration in the home folder nor a folder that looks like a
-	// repository names a program that runs.
-	if err := os.Remove(ran); err != nil {
-		t.Fatal(err)
-	}
-	alias := "[alias]\n\tst = !" + filepath.Join(dir, "evil") + "\n"
-	if err := os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte(alias), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	run(nil, "init", "-q", "--bare", "bare")
-	if err := os.WriteFile(filepath.Join(dir, "bare/config"), []byte("[core]\n\tbare = true\n"+alias), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"st"}, {"-C", "bare", "st"}} {
-		c := exec.Command(git, args...)
-		c.Dir, c.Env = dir, append([]string{"HOME=" + dir}, env...)
-		if out, err := c.CombinedOutput(); err == nil || is(ran) {
-			t.Errorf("git %v ran: %s", args, out)
+	for _, args := range [][]string{{"status"}, {"st"}, {"-C", "bare", "bt"}} {
+		if out := git(env, args...); is(ran) {
+			t.Errorf("evil ran: %s", out)
 		}
-	}
-	run(nil, "st")
-	if !is(ran) {
-		t.Error("control: without the environment the alias did not run")
+		if out := git(nil, args...); !is(ran) {
+			t.Errorf("control: without the environment evil did not run: %s", out)
+		}
+		must(t, os.Remove(ran))
 	}
 }
 
 // TestGitConfigLikeGit: a configuration is read as git reads it.
 func TestGitConfigLikeGit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("cannot here: git is not installed")
-	}
+	testkit.Programs(t, "git")
 	for _, text := range []string{
 		"", "[a]\nb=c\n", "[a] b = c", "[A \"X y\"]\n\tB-c = d ; e\n", "[a]\nb = \\\n!c\n", "[a]\nb = \"c # d\" e # f\n", "[a]\nb\nc =\n", "[a.B]\nc = d\n", "[a]\r\nb = c\r\n",
 		"[a]\nb = \"c\\nd\\t\\\"\"\n", "[a]\nb = \"c\n", "[a]\nb = \\x\n", "[a\nb = c\n", "[a \"b\\\"c\"] d = e\n", "[a]\n1b = c\n", "[a]\nb_c = d\n", "# x\n[a] # y\n; z\n b = c\n",
 		"[a]\nb = c \\\n  d\n[e]\nf = g\n", "[a]b=c[d]e=f\n", "\ufeff[a]\nb = c\n", "[a]\nb = c\\\\\nd = e\n", "[a \"b\" ]\nc = d\n", "[ a]\nb = c\n",
 	} {
 		name := filepath.Join(t.TempDir(), "config")
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(git, "config", "--file", name, "--null", "--list").Output()
+		must(t, os.WriteFile(name, []byte(text), 0o644))
+		out, err := exec.Command("git", "config", "--file", name, "--null", "--list").Output()
 		settings, ours := readGitConfig(text)
 		if err == nil && ours != nil || err != nil && ours == nil {
 			t.Errorf("%q: git says %v, we say %v", text, err, ours)

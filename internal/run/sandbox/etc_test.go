@@ -12,9 +12,7 @@ import (
 // files in /etc that programs need.
 func TestOwnEtc(t *testing.T) {
 	real, err := os.ReadFile("/etc/passwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := mustRun(t, Full, shell(inside(t), "cat /etc/passwd; echo ==; id -un; whoami; cat /etc/hosts /etc/nsswitch.conf; cat /etc/shadow /etc/fstab /etc/hostname"))
 	passwd, rest, _ := strings.Cut(o.Stdout.Text(), "==\n")
 	if !strings.Contains(passwd, "ken:x:") || strings.Contains(passwd, "daemon:") || passwd == string(real) {
@@ -43,17 +41,11 @@ func TestNothingVanishes(t *testing.T) {
 func TestReadOnlyWork(t *testing.T) {
 	for _, p := range []Profile{Full, Landlock} {
 		work := inside(t)
-		if err := work.WriteFile("there", []byte("there\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, work.WriteFile("there", []byte("there\n"), 0o644))
 		s := shell(work, "cat there; echo x >new && echo wrote; echo x >>there && echo wrote; rm -f there && echo wrote; true")
 		s.ReadOnly = true
-		if o := mustRun(t, p, s); o.Stdout.Text() != "there\n" {
-			t.Errorf("%s: %q %q", p, o.Stdout.Text(), o.Stderr.Text())
-		}
+		says(t, mustRun(t, p, s), "there\n")
 		s.ReadOnly = false
-		if o := mustRun(t, p, s); o.Stdout.Text() != "there\nwrote\nwrote\nwrote\n" {
-			t.Errorf("control: %s: %q %q", p, o.Stdout.Text(), o.Stderr.Text())
-		}
+		says(t, mustRun(t, p, s), "there\nwrote\nwrote\nwrote\n")
 	}
 }

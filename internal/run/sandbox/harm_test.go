@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ken/internal/run/sandbox/confine"
+	"ken/internal/testkit"
 )
 
 // held are the profiles that must hold a tool; None, in which it does as it
@@ -41,9 +42,7 @@ func asOwner(t *testing.T, dir string) (list []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list
 }
 
@@ -51,6 +50,7 @@ func asOwner(t *testing.T, dir string) (list []string) {
 // in the work directory and in a granted one, in every way there is. Without a
 // sandbox each must succeed.
 func TestNothingRunsAsOwner(t *testing.T) {
+	testkit.CI(t, "starts a hundred tools")
 	t.Parallel()
 	type way struct {
 		name string
@@ -163,9 +163,7 @@ func elf(code []byte) []byte {
 func TestInheritedGroup(t *testing.T) {
 	for _, p := range held {
 		work := inside(t)
-		if err := os.Chmod(work.Name(), 0o755|os.ModeSetgid); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(work.Name(), 0o755|os.ModeSetgid))
 		o := mustRun(t, p, shell(work, "mkdir d && cp /bin/sh d/sh && install -m 755 d/sh d/other && echo done"))
 		if got, want := asOwner(t, work.Name()), []string{work.Name(), work.Name() + "/d"}; o.Stdout.Text() != "done\n" || !slices.Equal(got, want) {
 			t.Errorf("%s: %v have the bit, want %v: %q %q", p, got, want, o.Stdout.Text(), o.Stderr.Text())
@@ -179,9 +177,7 @@ func state(t *testing.T, paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {
 		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Lstat(path, &st))
 		fmt.Fprintln(&b, st.Mode, st.Uid, st.Gid, st.Mtim, st.Ctim)
 	}
 	return b.String()
@@ -190,6 +186,7 @@ func state(t *testing.T, paths ...string) string {
 // TestAttributesOutside changes modes, owners, times and attributes of files
 // outside and of files that may only be read, in scratch directories.
 func TestAttributesOutside(t *testing.T) {
+	testkit.CI(t, "starts a hundred tools")
 	t.Parallel()
 	attacks := map[string]func(work *os.Root, file string) Spec{
 		"fchmod":    func(w *os.Root, f string) Spec { return canary(w, "fchmod="+f) },
@@ -226,9 +223,7 @@ func TestAttributesOutside(t *testing.T) {
 			changed := func(p Profile, granted bool) (bool, Outcome) {
 				outside := t.TempDir()
 				file := filepath.Join(outside, "file")
-				if err := os.WriteFile(file, []byte("good"), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte("good"), 0o644))
 				before := state(t, outside, file)
 				s := attack(inside(t), file)
 				if granted {
@@ -255,20 +250,17 @@ func TestAttributesOutside(t *testing.T) {
 
 // TestAttributesRace exchanges what a name means while its mode is changed.
 func TestAttributesRace(t *testing.T) {
+	testkit.CI(t, "400 turns of a race")
 	outside := t.TempDir()
 	file := filepath.Join(outside, "file")
-	if err := os.WriteFile(file, []byte("good"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("good"), 0o644))
 	before := state(t, outside, file)
 	work := inside(t)
 	s := shell(work, `touch own; mkdir d; touch d/file
 		(while :; do ln -sfn own link; ln -sfn "$F" link; ln -sfn d dir; ln -sfn "$(dirname "$F")" dir; done) 2>/dev/null &
 		i=0; while [ $i -lt 400 ]; do chmod 777 link dir/file; chmod 700 link dir/file; i=$((i+1)); done 2>/dev/null; echo done`)
 	s.Env = []string{"F=" + file}
-	if o := mustRun(t, Landlock, s); o.Stdout.Text() != "done\n" {
-		t.Errorf("Run = %s %q %q", o.End, o.Stdout.Text(), o.Stderr.Text())
-	}
+	says(t, mustRun(t, Landlock, s), "done\n")
 	if after := state(t, outside, file); after != before {
 		t.Errorf("outside is now %s, was %s", after, before)
 	}
@@ -279,6 +271,7 @@ func TestAttributesRace(t *testing.T) {
 
 // TestAttributesOwn changes what is the tool's own, in the same ways.
 func TestAttributesOwn(t *testing.T) {
+	testkit.CI(t, "starts hundreds of processes")
 	const script = `touch f; mkdir d; ln -s f l
 		chmod 640 f && touch -d @1000 f && stat -c '%a %Y' f
 		chmod 600 l && touch -d @2000 l && stat -c '%a %Y' f
@@ -295,13 +288,9 @@ func TestAttributesOwn(t *testing.T) {
 		granted := t.TempDir()
 		s := shell(inside(t), script)
 		s.Write, s.Env = []string{granted}, []string{"G=" + granted}
-		if o := mustRun(t, p, s); o.Stdout.Text() != want {
-			t.Errorf("own files = %q, want %q\n%s", o.Stdout.Text(), want, o.Stderr.Text())
-		}
+		says(t, mustRun(t, p, s), want)
 		work := inside(t)
-		if err := work.WriteFile("f", nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, work.WriteFile("f", nil, 0o644))
 		o := mustRun(t, p, canary(work, "fchmod=f", "fchown=f", "futime=f"))
 		st, err := work.Stat("f")
 		if err != nil || strings.Contains(o.Stdout.Text(), "stopped") || st.Mode().Perm() != 0o777 || st.ModTime().Unix() != 1 {
@@ -315,9 +304,7 @@ func TestDatagrams(t *testing.T) {
 	send := func(p Profile) (bool, Outcome) {
 		work := inside(t)
 		fd, err := local(unix.SOCK_DGRAM, filepath.Join(work.Name(), "gram"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer unix.Close(fd)
 		o := mustRun(t, p, canary(work, "datagram="+filepath.Join(work.Name(), "gram")))
 		n, _, err := unix.Recvfrom(fd, make([]byte, 16), 0)
@@ -335,6 +322,7 @@ func TestDatagrams(t *testing.T) {
 
 // TestBrokerKilled kills tools while the broker works for them.
 func TestBrokerKilled(t *testing.T) {
+	testkit.CI(t, "changes modes at full speed")
 	for range 5 {
 		ctx, cancel := context.WithCancel(context.Background())
 		s := shell(inside(t), "touch f; for i in 1 2 3 4; do (while :; do chmod 600 f; chmod 644 f; done) & done; echo up; wait")

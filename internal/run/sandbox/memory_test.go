@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ken/internal/testkit"
 )
 
 // hogBinary, in the environment, is the path of testdata/hog, built. It is for
@@ -22,6 +24,7 @@ const hogBinary = "KEN_TEST_HOG"
 // several processes, shared memory, unnamed files. Each is possible without the
 // limit, and within it.
 func TestMemoryOfTheWholeCall(t *testing.T) {
+	testkit.CI(t, "builds a program that takes 420 MiB")
 	hog := buildHog(t)
 	eachProfile(t, func(t *testing.T, p Profile) {
 		for _, kind := range []string{"shared", "memfd", "sysv", "six"} {
@@ -34,7 +37,7 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 					s := shell(inside(t), "")
 					s.Path, s.Args = hog, []string{hog, kind, strconv.Itoa(mb), wait.String(), strconv.Itoa(os.Getpid())}
 					s.Env = []string{"GOMAXPROCS=1"}
-					s.Limits.Memory, s.Limits.Wall = limit, 2*time.Minute
+					s.Limits.Memory, s.Limits.Wall = limit, testkit.Patience
 					return mustRun(t, p, s)
 				}
 				if o := run(420, -1, 0); o.ExitCode != 0 || o.Stdout.Text() != "done\n" {
@@ -61,12 +64,13 @@ func TestMemoryOfTheWholeCall(t *testing.T) {
 // TestMemoryOfEndedProcesses: shared memory that processes leave behind counts,
 // however short their lives were, though the tool shares it with the machine.
 func TestMemoryOfEndedProcesses(t *testing.T) {
+	testkit.CI(t, "builds a program that takes 420 MiB")
 	t.Cleanup(removeSegments)
 	hog := buildHog(t)
 	s := shell(inside(t), "")
 	s.Args = []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do " + hog + " sysv 48 0 $OWNER >/dev/null; done; echo done; sleep 60"}
 	s.Env = []string{"OWNER=" + strconv.Itoa(os.Getpid())}
-	s.Open, s.Limits = Open{Files: true, Network: true}, Limits{Memory: 240 * mib, Wall: 2 * time.Minute}
+	s.Open, s.Limits = Open{Files: true, Network: true}, Limits{Memory: 240 * mib, Wall: testkit.Patience}
 	o := mustRun(t, Full, s)
 	if o.Limit != "memory" {
 		t.Errorf("432 MiB in nine processes, with a limit of 240: %s %d limit %q %q %s (missing %q)", o.End, o.ExitCode, o.Limit, o.Stdout.Text(), o.Stderr.Text(), o.Isolation.Missing)
@@ -103,21 +107,15 @@ func buildHog(t *testing.T) string {
 		return built
 	}
 	dir, err := os.MkdirTemp("", "sandbox-hog-") // t.TempDir lies below a closed directory
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	program := filepath.Join(dir, "hog")
 	build := exec.Command("go", "build", "-o", program, "./testdata/hog")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(program, 0o755))
 	return program
 }

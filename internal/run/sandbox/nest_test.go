@@ -7,9 +7,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/internal/run/sandbox/confine"
+	"ken/internal/testkit"
 )
 
 // TestNest gets a helper from a nest, whose child it is not but ours, and goes
@@ -17,9 +17,7 @@ import (
 func TestNest(t *testing.T) {
 	var n nest
 	ours, theirs, err := controlPair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer theirs.Close()
 	if p, err := n.hatch(confine.Namespaces, theirs); p != nil || err != nil {
 		t.Errorf("a nest that is not built gave %v, %v", p, err)
@@ -33,10 +31,12 @@ func TestNest(t *testing.T) {
 	if got := parent(t, p.Pid); got != os.Getpid() {
 		t.Errorf("the helper's parent is %d, want us, %d", got, os.Getpid())
 	}
-	name, err := commandLine(p.Pid)
-	if want := "ken-sandbox\x00"; err != nil || string(name) != want {
-		t.Errorf("the helper is %q, %v, want %q", name, err, want)
-	}
+	// A process has no command line for a moment of its start: execve closes the pipe
+	// on which StartProcess waits before it writes the arguments of the new program.
+	testkit.Wait(t, "the helper is ken-sandbox", func() bool {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+		return err != nil || string(name) == "ken-sandbox\x00"
+	})
 	h.dismiss()
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", p.Pid)); err == nil {
 		t.Error("a dismissed helper is still there")
@@ -53,26 +53,11 @@ func TestNest(t *testing.T) {
 	n.abandon()
 }
 
-// commandLine returns the command line of a process. A process has none for a
-// moment of its start: execve closes the pipe on which StartProcess waits
-// before it writes the arguments of the new program.
-func commandLine(pid int) (line []byte, err error) {
-	for start := time.Now(); time.Since(start) < 10*time.Second; {
-		line, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || len(line) > 0 {
-			break
-		}
-	}
-	return line, err
-}
-
 // parent returns the parent of a process.
 func parent(t *testing.T, pid int) (ppid int) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var state string
 	if _, err := fmt.Sscan(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), &state, &ppid); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"ken/internal/testkit"
 )
 
 // open is a spec for a script that has the host's files and network.
@@ -27,9 +28,7 @@ func open(script string, hide ...string) Spec {
 func TestOpenFiles(t *testing.T) {
 	eachProfile(t, func(t *testing.T, p Profile) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "f"), []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("old"), 0o600))
 		s := open(`cat "$D/f"; echo; echo new >"$D/g"; chmod 0640 "$D/g"; ls -d "$HOME"; id -u; pwd; umask; grep -c . /proc/self/status >/dev/null && echo proc`)
 		s.Env = []string{"D=" + dir, "HOME=/usr", "PATH=/usr/bin:/bin"}
 		o := mustRun(t, p, s)
@@ -50,9 +49,7 @@ func TestOpenFiles(t *testing.T) {
 
 // TestOpenNoHome: no HOME is made up where the files are the person's own.
 func TestOpenNoHome(t *testing.T) {
-	if o := mustRun(t, Full, open(`echo "${HOME-none}"`)); o.Stdout.Text() != "none\n" {
-		t.Errorf("HOME = %q, want none", o.Stdout.Text())
-	}
+	says(t, mustRun(t, Full, open(`echo "${HOME-none}"`)), "none\n")
 }
 
 // The attacks on what is hidden: $K is a directory in which a directory and a
@@ -76,6 +73,7 @@ var seeks = []struct{ name, script string }{
 // TestHide looks for what is hidden and tries to change it. Without hiding
 // each attack does something.
 func TestHide(t *testing.T) {
+	testkit.CI(t, "starts dozens of tools")
 	never := map[string]bool{"unmount in a namespace of its own": true, "unmount": true}
 	for _, tt := range seeks {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,10 +82,7 @@ func TestHide(t *testing.T) {
 				top := t.TempDir()
 				k := filepath.Join(top, "ken")
 				d, f := filepath.Join(k, "state"), filepath.Join(k, "token")
-				err := errors.Join(os.MkdirAll(d, 0o700), os.WriteFile(filepath.Join(d, "key"), []byte("s3cret"), 0o600), os.WriteFile(f, []byte("s3cret"), 0o600))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(d, 0o700), os.WriteFile(filepath.Join(d, "key"), []byte("s3cret"), 0o600), os.WriteFile(f, []byte("s3cret"), 0o600))
 				s := open(`echo beside >"$K/beside" && echo fine; { ` + tt.script + `; } 2>&1`)
 				s.Env = []string{"K=" + k, "D=" + d, "F=" + f, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 				if hidden {
@@ -124,67 +119,13 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// TestHideSaid: what cannot be hidden is said, and refused only where the full
-// profile is required.
-func TestHideSaid(t *testing.T) {
-	dir := t.TempDir()
-	for _, p := range []Profile{Landlock, None} {
-		s := open("echo ran", dir)
-		if o := mustRun(t, p, s); !strings.Contains(strings.Join(o.Isolation.Missing, "\n"), "hide: ") {
-			t.Errorf("%s: Missing = %q, want hide", p, o.Isolation.Missing)
-		}
-		s.Require = RequireFull
-		var r *Refusal
-		if _, err := runIn(context.Background(), p, s); !errors.As(err, &r) {
-			t.Errorf("%s: Run = %v, want a refusal", p, err)
-		}
-	}
-	s := open("echo ran", dir+"/absent")
-	s.Require = RequireFull
-	o := mustRun(t, Full, s)
-	if text := strings.Join(o.Isolation.Missing, "\n"); !strings.Contains(text, "absent is not there") {
-		t.Errorf("Missing = %q, want the absent name", text)
-	}
-}
-
-// TestOpenChecked: specs that contradict themselves are refused.
-func TestOpenChecked(t *testing.T) {
-	work := inside(t)
-	for name, change := range map[string]func(*Spec){
-		"relative":        func(s *Spec) { s.Open.Hide = []string{"x"} },
-		"root":            func(s *Spec) { s.Open.Hide = []string{"/"} },
-		"starts in it":    func(s *Spec) { s.Open.Hide, s.Dir = []string{"/usr"}, "/usr/bin" },
-		"lies in it":      func(s *Spec) { s.Open.Hide = []string{"/bin"} },
-		"protect":         func(s *Spec) { s.Work, s.Protect = work, []string{"x"} },
-		"egress":          func(s *Spec) { s.Egress = refuseEgress{} },
-		"disk":            func(s *Spec) { s.Limits.Disk = 1 },
-		"two stdins":      func(s *Spec) { s.Stdin, s.StdinFile = strings.NewReader(""), os.Stdin },
-		"two stdouts":     func(s *Spec) { s.Stdout, s.StdoutFile = os.Stdout, os.Stdout },
-		"hidden, granted": func(s *Spec) { s.Open.Files, s.Work, s.Open.Hide, s.Dir = false, work, []string{"/usr/share"}, "" },
-	} {
-		s := open("true")
-		if _, err := s.filled(); err != nil {
-			t.Fatalf("control: filled() = %v", err)
-		}
-		change(&s)
-		if _, err := s.filled(); err == nil {
-			t.Errorf("%s: filled() = nil, want an error", name)
-		}
-	}
-}
-
-type refuseEgress struct{}
-
-func (refuseEgress) Serve(context.Context, *os.File) error { return nil }
-
 // TestOpenNetwork reaches a listener of the host by TCP and by a unix socket,
 // with and without the host's files; and neither when the network is not open.
 func TestOpenNetwork(t *testing.T) {
+	testkit.CI(t, "starts a dozen canaries")
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tcp.Close()
 	go serveHello(tcp)
 	port := tcp.Addr().(*net.TCPAddr).Port
@@ -192,14 +133,10 @@ func TestOpenNetwork(t *testing.T) {
 		for _, files := range []bool{false, true} {
 			for _, network := range []bool{false, true} {
 				s, err := canary(inside(t), fmt.Sprintf("tcp=%d", port)).filled()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				s.Open = Open{Files: files, Network: network}
 				o, err := runUnder(context.Background(), s, Isolation{Profile: p})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				stopped := strings.Contains(o.Stdout.Text(), "stopped")
 				if want := !network && p != None; stopped != want {
 					t.Errorf("files %v, network %v: a connection = %q, want stopped %v", files, network, o.Stdout.Text(), want)
@@ -246,9 +183,7 @@ func TestOpenPrivileges(t *testing.T) {
 			return
 		}
 		s, err := canary(inside(t), fmt.Sprintf("signal=%d", os.Getpid()), fmt.Sprintf("syscall=%d", unix.SYS_INIT_MODULE), "mount", "ptrace", read).filled()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.Open = Open{Files: true, Network: true}
 		if o, err = runUnder(context.Background(), s, Isolation{Profile: p}); err != nil {
 			t.Fatal(err)
@@ -273,9 +208,7 @@ func TestOpenRoot(t *testing.T) {
 	}
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "theirs")
-	if err := errors.Join(os.WriteFile(theirs, []byte("x"), 0o600), os.Chown(theirs, 1234, 1234)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(theirs, []byte("x"), 0o600), os.Chown(theirs, 1234, 1234))
 	s := open(`cat "$F"; stat -c %u "$F"; echo y >>"$F" && chown 4321 "$F" && echo owned
 		for d in /sys/class/block/*; do b=/dev/${d##*/}; [ -e "$b" ] && head -c 1 "$b" | wc -c; done | sort -u
 		echo 1 2>&- >/proc/sys/vm/drop_caches || echo settings closed; touch /sys/x 2>&- || echo sys closed`)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"ken/internal/testkit"
 )
 
 // asStarved has the test binary probe with too few files.
@@ -18,6 +20,7 @@ const asStarved = "KEN_TEST_STARVED"
 // TestProbeStarved runs TestStarved in a process of its own, which has not probed
 // yet.
 func TestProbeStarved(t *testing.T) {
+	testkit.CI(t, "runs the tests again")
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), selfExe, "-test.run=^TestStarved$", "-test.v")
 	cmd.Env = append(os.Environ(), asStarved+"=1")
@@ -37,29 +40,19 @@ func TestStarved(t *testing.T) {
 	// The first pipe of a process makes the runtime open its poller, and the runtime
 	// ends the process if there are no files for it. Ken has opened it long before.
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	defer w.Close()
 	var usual unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &usual); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &usual))
 	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for more := range uint64(24) {
 		few := usual
 		few.Cur = uint64(len(open)) + more
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
 		p, err := Start(t.Context(), shell(work, "echo x"))
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &usual); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &usual))
 		if err == nil { // enough files by now
 			if o, err := p.Wait(); err != nil || o.Isolation.Profile == None {
 				t.Fatalf("Start with %d files runs under %s, %v, missing %v", few.Cur, o.Isolation.Profile, err, o.Isolation.Missing)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,24 +12,18 @@ import (
 // the fix.
 func TestReachable(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "reach")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	at := func(mode os.FileMode, folders ...string) string {
 		t.Helper()
 		folder := filepath.Join(append([]string{dir}, folders...)...)
 		file := filepath.Join(folder, "tool")
-		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"), mode), os.Chmod(file, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(folder, 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"), mode), os.Chmod(file, mode))
 		return file
 	}
 	open, shut, inner := at(0o755, "open"), at(0o700, "open2"), at(0o755, "closed", "deep")
 	link := filepath.Join(dir, "open", "link")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Symlink(inner, link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Symlink(inner, link))
 	for path, closed := range map[string]string{open: "", shut: shut, inner: filepath.Join(dir, "closed"), link: filepath.Join(dir, "closed")} {
 		got, err := closedTo(path)
 		switch {

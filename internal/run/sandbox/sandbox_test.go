@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ken/internal/run/sandbox/confine"
+	"ken/internal/testkit"
 )
 
 // TestMain lets more tests run at once than there are cores: what runs in
@@ -56,33 +57,26 @@ func TestAsNobody(t *testing.T) { testAsNobody(t, nobody, 20) }
 // TestAsShielded runs those again that start programs, as an ordinary user in a
 // shielded process: that is how Ken runs.
 func TestAsShielded(t *testing.T) {
-	testAsNobody(t, nobodyElse, 10, asShielded+"=1", "-test.run=^Test(Shield|Nest|Run|Probe|Canary|Escape|Process|Memory|Limits$|Mask|Protect|Egress|Open|Servers|Start|Stopped|Grants)")
+	testAsNobody(t, nobodyElse, 10, asShielded+"=1", "-test.run=^Test(Shield|Nest|Run|Probe|Canary|Escape|Process|Memory|Limits$|Mask|Protect|Unheld|Open|Start|Stopped|Grants)")
 }
 
 func testAsNobody(t *testing.T, uid uint32, least int, more ...string) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
-	t.Parallel() // another process, which has nothing in common with the tests here
-
+	testkit.Nightly(t, "the whole package again")
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "sandbox-nobody-") // t.TempDir lies below a closed directory
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o777))
 	data, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	binary := filepath.Join(dir, "sandbox.test")
 	if err := writeProgram(func() error { return os.WriteFile(binary, data, 0o755) }); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.v", "-test.timeout=" + timeLeft(t).String(), fmt.Sprintf("-test.short=%v", testing.Short())}
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(binary, "-test.v", "-test.timeout="+testkit.Patience.String(), fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE"), hogBinary + "=" + buildHog(t)}
 	for _, word := range more {
@@ -92,26 +86,11 @@ func testAsNobody(t *testing.T, uid uint32, least int, more ...string) {
 			cmd.Env = append(cmd.Env, word)
 		}
 	}
-	if npm := os.Getenv("KEN_NPM"); npm != "" {
-		cmd.Env = append(cmd.Env, "KEN_NPM="+npm)
-	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("the tests as uid %d: %v\n%s", uid, err, failures(string(out)))
-	} else if n := bytes.Count(out, []byte("--- PASS")); n < least {
-		t.Errorf("the tests as uid %d: %d passed, want at least %d\n%s", uid, n, least, failures(string(out)))
+	if n := bytes.Count(out, []byte("--- PASS")); err != nil || n < least {
+		t.Errorf("the tests as uid %d: %v, %d passed, want at least %d\n%s", uid, err, n, least, out)
 	}
-}
-
-// timeLeft returns how long a test binary that this test starts may take; zero
-// is without end.
-func timeLeft(t *testing.T) time.Duration {
-	end, ok := t.Deadline()
-	if !ok {
-		return 0
-	}
-	return max(time.Until(end)-30*time.Second, time.Second) // it prints what hangs before this test is ended
 }
 
 // writeProgram writes a file that is to be run. No process is started meanwhile:
@@ -140,9 +119,7 @@ func runIn(ctx context.Context, p Profile, s Spec) (Outcome, error) {
 func inside(t testing.TB) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return root
 }
@@ -160,6 +137,22 @@ func mustRun(t testing.TB, p Profile, s Spec) Outcome {
 		t.Fatalf("Run(%s, %q) = %v, want an outcome", p, s.Args, err)
 	}
 	return o
+}
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says wants a tool to have written that to its output.
+func says(t testing.TB, o Outcome, want string) {
+	t.Helper()
+	if got := o.Stdout.Text(); got != want {
+		t.Errorf("Run under %s = %s %q %q, want %q", o.Isolation.Profile, o.End, got, o.Stderr.Text(), want)
+	}
 }
 
 var profiles = []Profile{Full, Landlock, None}
@@ -225,9 +218,7 @@ func TestOwner(t *testing.T) {
 	work := inside(t)
 	o := mustRun(t, Full, shell(work, "echo x >made; id -u; id -G"))
 	st, err := work.Stat("made")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if uid := st.Sys().(*syscall.Stat_t).Uid; int(uid) != os.Getuid() {
 		t.Errorf("owner of a file made = %d, want %d", uid, os.Getuid())
 	}
@@ -248,20 +239,12 @@ func TestGrants(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			dir := t.TempDir()
 			for _, d := range []string{"r", "w", "x"} {
-				if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, d, "f"), []byte(d), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(filepath.Join(dir, d), 0o700), os.WriteFile(filepath.Join(dir, d, "f"), []byte(d), 0o600))
 			}
 			s := shell(inside(t), `cd "$D"; cat r/f w/f; cat x/f || echo " no x"; echo new >w/g && echo wrote; echo new >r/g || echo "no write"`)
 			s.Env = []string{"D=" + dir}
 			s.Read, s.Write = []string{dir + "/r"}, []string{dir + "/w"}
-			o := mustRun(t, p, s)
-			if want := "rw no x\nwrote\nno write\n"; o.Stdout.Text() != want {
-				t.Errorf("grants = %q, want %q (%s)", o.Stdout.Text(), want, o.Stderr.Text())
-			}
+			says(t, mustRun(t, p, s), "rw no x\nwrote\nno write\n")
 			if _, err := os.Stat(dir + "/w/g"); err != nil {
 				t.Errorf("the granted write left no file: %v", err)
 			}
@@ -286,6 +269,7 @@ func TestRefused(t *testing.T) {
 		{"network without namespaces", Isolation{Profile: Landlock, LandlockABI: 7, Seccomp: true},
 			func(s *Spec) { s.Egress = noEgress{} }, "egress"},
 		{"no such program", Isolation{Profile: Full, LandlockABI: 7, Seccomp: true}, func(s *Spec) { s.Path = "/usr/bin/no-such" }, "exec"},
+		{"no such program, without isolation", Isolation{Profile: None}, func(s *Spec) { s.Path, s.Require = "/usr/bin/no-such", Off }, "exec"},
 		{"a directory", Isolation{Profile: Full, LandlockABI: 7, Seccomp: true}, func(s *Spec) { s.Path = "/usr/bin" }, "exec"},
 	}
 	for _, tt := range tests {
@@ -293,9 +277,7 @@ func TestRefused(t *testing.T) {
 			s := touch
 			tt.edit(&s)
 			s, err := s.filled()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = runUnder(context.Background(), s, tt.found)
 			var r *Refusal
 			if !errors.As(err, &r) || r.Layer != tt.layer {
@@ -306,46 +288,139 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Start(ctx, touch); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start with a dead context = %v, want its error", err)
+	}
 	mustRun(t, Full, touch)
 	if _, err := work.Stat("ran"); err != nil {
 		t.Errorf("control: the tool did not run: %v", err)
 	}
 }
 
+// TestSpecRefused lists specs that make no sense, or contradict themselves.
+func TestSpecRefused(t *testing.T) {
+	work := inside(t)
+	good := func() Spec { return Spec{Path: "/bin/true", Args: []string{"true"}, Work: work} }
+	type table map[string]func(*Spec)
+	tests := table{
+		"relative program":         func(s *Spec) { s.Path = "true" },
+		"unclean program":          func(s *Spec) { s.Path = "/usr/../bin/true" },
+		"no arguments":             func(s *Spec) { s.Args = nil },
+		"no work directory":        func(s *Spec) { s.Work = nil },
+		"all of the disk":          func(s *Spec) { s.Write = []string{"/"} },
+		"relative grant":           func(s *Spec) { s.Read = []string{"../x"} },
+		"unknown requirement":      func(s *Spec) { s.Require = "require-nothing" },
+		"environment without name": func(s *Spec) { s.Env = []string{"=x"} },
+		"environment twice":        func(s *Spec) { s.Env = []string{"A=1", "A=2"} },
+		"environment with NUL":     func(s *Spec) { s.Env = []string{"A=\x00"} },
+		"hidden, granted":          func(s *Spec) { s.Open = Open{Network: true, Hide: []string{"/usr/share"}} },
+	}
+	for name, list := range map[string][]string{
+		"protect": {"", ".", "..", "../x", "/etc/passwd", "d/", "a/../b", "x\xff"},
+		"mask":    {"", ".", "..", "/etc/passwd", "a/../b"},
+		"dir":     {"..", "a/../..", "/etc", "/usr", "/", "a\xff"},
+	} {
+		for _, value := range list {
+			tests[name+" "+value] = func(s *Spec) {
+				switch name {
+				case "protect":
+					s.Protect = []string{value}
+				case "mask":
+					s.Mask = []string{value}
+				case "dir":
+					s.Dir = value
+				}
+			}
+		}
+	}
+	inOpen := table{
+		"relative":     func(s *Spec) { s.Open.Hide = []string{"x"} },
+		"root":         func(s *Spec) { s.Open.Hide = []string{"/"} },
+		"starts in it": func(s *Spec) { s.Open.Hide, s.Dir = []string{"/usr"}, "/usr/bin" },
+		"lies in it":   func(s *Spec) { s.Open.Hide = []string{"/bin"} },
+		"protect":      func(s *Spec) { s.Work, s.Protect = work, []string{"x"} },
+		"egress":       func(s *Spec) { s.Egress = noEgress{} },
+		"disk":         func(s *Spec) { s.Limits.Disk = 1 },
+		"two stdins":   func(s *Spec) { s.Stdin, s.StdinFile = strings.NewReader(""), os.Stdin },
+		"two stdouts":  func(s *Spec) { s.Stdout, s.StdoutFile = os.Stdout, os.Stdout },
+	}
+	check := func(list table, good func() Spec) {
+		s := good()
+		if _, err := s.filled(); err != nil {
+			t.Errorf("control: filled() = %v", err)
+		}
+		for name, edit := range list {
+			s := good()
+			edit(&s)
+			if _, err := s.filled(); err == nil {
+				t.Errorf("%q: filled() = nil, want an error", name)
+			}
+		}
+	}
+	check(tests, good)
+	check(inOpen, func() Spec { return open("true") })
+}
+
+// TestUnheld: what a profile cannot give is refused where isolation is required,
+// and else said.
+func TestUnheld(t *testing.T) {
+	for _, tt := range []struct {
+		layer   string
+		require Requirement
+		edit    func(s *Spec, dir string)
+	}{
+		{"egress", RequireLandlock, func(s *Spec, _ string) { s.Egress = noEgress{} }},
+		{"protect", RequireLandlock, func(s *Spec, _ string) { s.Protect = []string{"f"} }},
+		{"mask", RequireLandlock, func(s *Spec, _ string) { s.Mask = []string{"f"} }},
+		{"hide", RequireFull, func(s *Spec, dir string) { *s = open("echo evil >"+dir+"/f", dir) }},
+	} {
+		for _, p := range []Profile{Landlock, None} {
+			work := inside(t)
+			must(t, work.WriteFile("f", []byte("good"), 0o644))
+			s := shell(work, "echo evil >f")
+			tt.edit(&s, work.Name())
+			s.Require = tt.require
+			var r *Refusal
+			if _, err := runIn(t.Context(), p, s); !errors.As(err, &r) || p == Landlock && tt.require == RequireLandlock && r.Layer != tt.layer {
+				t.Errorf("%s, %s: Run = %v, want a refusal", tt.layer, p, err)
+			}
+			if data, _ := work.ReadFile("f"); string(data) != "good" {
+				t.Errorf("%s, %s: it ran all the same", tt.layer, p)
+			}
+			s.Require = BestEffort
+			o := mustRun(t, p, s)
+			if data, _ := work.ReadFile("f"); string(data) != "evil\n" || !strings.Contains(strings.Join(o.Isolation.Missing, "\n"), tt.layer+": ") {
+				t.Errorf("%s, %s: f is %q, missing %q; want the gap to be one, and said", tt.layer, p, data, o.Isolation.Missing)
+			}
+		}
+	}
+	// What is not there can be made, which is said.
+	dir := t.TempDir()
+	s := open("echo ran", dir+"/absent")
+	s.Require = RequireFull
+	if text := strings.Join(mustRun(t, Full, s).Isolation.Missing, "\n"); !strings.Contains(text, "absent is not there") {
+		t.Errorf("hide: Missing = %q, want the absent name", text)
+	}
+	work := inside(t)
+	s = shell(work, "mkdir -p new && echo evil >new/name && cat new/name; mkdir d")
+	s.Protect = []string{"new/name"}
+	o := mustRun(t, Full, s)
+	if text := strings.Join(o.Isolation.Missing, "\n"); !strings.Contains(text, "new/name is not there") || o.Stdout.Text() != "evil\n" {
+		t.Errorf("protect: Run = %q, missing %q, want the absent name told of", o.Stdout.Text(), text)
+	}
+	// A way through a link is refused.
+	must(t, work.Symlink("d", "way"))
+	s.Protect = []string{"way/f"}
+	if _, err := runIn(t.Context(), Full, s); err == nil || !strings.Contains(err.Error(), "link") {
+		t.Errorf("Run with a name behind a link = %v, want a refusal that says so", err)
+	}
+}
+
 type noEgress struct{}
 
 func (noEgress) Serve(context.Context, *os.File) error { return nil }
-
-// TestSpecRefused lists specs that make no sense.
-func TestSpecRefused(t *testing.T) {
-	work := inside(t)
-	good := Spec{Path: "/bin/true", Args: []string{"true"}, Work: work}
-	tests := []struct {
-		name string
-		edit func(*Spec)
-	}{
-		{"relative program", func(s *Spec) { s.Path = "true" }},
-		{"unclean program", func(s *Spec) { s.Path = "/usr/../bin/true" }},
-		{"no arguments", func(s *Spec) { s.Args = nil }},
-		{"no work directory", func(s *Spec) { s.Work = nil }},
-		{"all of the disk", func(s *Spec) { s.Write = []string{"/"} }},
-		{"relative grant", func(s *Spec) { s.Read = []string{"../x"} }},
-		{"unknown requirement", func(s *Spec) { s.Require = "require-nothing" }},
-		{"environment without name", func(s *Spec) { s.Env = []string{"=x"} }},
-		{"environment twice", func(s *Spec) { s.Env = []string{"A=1", "A=2"} }},
-		{"environment with NUL", func(s *Spec) { s.Env = []string{"A=\x00"} }},
-	}
-	for _, tt := range tests {
-		s := good
-		tt.edit(&s)
-		if _, err := s.filled(); err == nil {
-			t.Errorf("%s: filled() = nil, want an error", tt.name)
-		}
-	}
-	if _, err := good.filled(); err != nil {
-		t.Errorf("control: filled() = %v", err)
-	}
-}
 
 // TestIsolationReported compares the report with what the kernel says.
 func TestIsolationReported(t *testing.T) {
@@ -367,26 +442,6 @@ func TestIsolationReported(t *testing.T) {
 	}
 }
 
-// TestCancel ends a run by its context, and refuses one whose context is over.
-func TestCancel(t *testing.T) {
-	eachProfile(t, func(t *testing.T, p Profile) {
-		ctx, cancel := context.WithCancel(context.Background())
-		s := shell(inside(t), "echo up; sleep 100")
-		s.Live = writerFunc(func([]byte) { cancel() })
-		start := time.Now()
-		o, err := runIn(ctx, p, s)
-		if err != nil || o.End != Cancelled || o.Stdout.Text() != "up\n" {
-			t.Errorf("Run = %+v, %v, want cancelled with its output", o, err)
-		}
-		if d := time.Since(start); d > time.Minute {
-			t.Errorf("it took %v", d)
-		}
-		if _, err := Run(ctx, s); !errors.Is(err, context.Canceled) {
-			t.Errorf("Run of a cancelled context = %v, want %v", err, context.Canceled)
-		}
-	})
-}
-
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -397,6 +452,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 // TestGrace shows that a tool can tidy up, and that one that will not is killed.
 func TestGrace(t *testing.T) {
 	t.Parallel() // it is mostly waiting
+	testkit.CI(t, "waits for the ends of runs")
 	eachProfile(t, func(t *testing.T, p Profile) {
 		s := shell(inside(t), `trap 'echo tidy; exit 7' TERM; echo up; while :; do sleep 0.01; done`)
 		s.Limits = Limits{Wall: 5 * time.Second, Grace: time.Minute}
@@ -409,20 +465,6 @@ func TestGrace(t *testing.T) {
 			t.Errorf("deaf tool = %s %s %q, want it killed", o.End, o.Signal, o.Stdout.Text())
 		}
 	})
-}
-
-// TestEgressUnheld grants network where nothing can hold a tool to the proxy.
-func TestEgressUnheld(t *testing.T) {
-	s := shell(inside(t), "echo $HTTP_PROXY")
-	s.Egress, s.Require = noEgress{}, RequireLandlock
-	if _, err := runIn(context.Background(), Landlock, s); err == nil {
-		t.Error("Run(landlock, egress) = nil, want a refusal")
-	}
-	s.Require = BestEffort
-	o := mustRun(t, Landlock, s)
-	if !strings.HasPrefix(o.Stdout.Text(), "http://127.0.0.1:") || !strings.Contains(strings.Join(o.Isolation.Missing, " "), "egress:") {
-		t.Errorf("Run = %q, %v, want a proxy and the gap said", o.Stdout.Text(), o.Isolation.Missing)
-	}
 }
 
 // TestRunChoosesProfile runs by the front door, which probes.

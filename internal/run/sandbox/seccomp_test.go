@@ -5,14 +5,13 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"ken/internal/run/sandbox/confine"
+	"ken/internal/testkit"
 )
 
 // call lets the canary make one system call with zeros for arguments and
@@ -20,13 +19,9 @@ import (
 func call(t *testing.T, p Profile, nr uint64) (string, Outcome) {
 	t.Helper()
 	s, err := canary(inside(t), fmt.Sprintf("syscall=%d", nr)).filled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := runUnder(context.Background(), s, Isolation{Profile: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return o.Stdout.Text(), o
 }
 
@@ -34,6 +29,7 @@ func call(t *testing.T, p Profile, nr uint64) (string, Outcome) {
 // their arguments, and the same calls without one: there the kernel says
 // something else about nonsense.
 func TestSeccomp(t *testing.T) {
+	testkit.CI(t, "starts dozens of tools")
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -66,6 +62,7 @@ func TestSeccomp(t *testing.T) {
 // TestSeccompShared: without namespaces of its own a tool has nothing to do
 // with what processes share by name; in them it has its own.
 func TestSeccompShared(t *testing.T) {
+	testkit.CI(t, "starts dozens of tools")
 	t.Parallel()
 	for name, nr := range map[string]uint64{
 		"shmget": unix.SYS_SHMGET, "shmat": unix.SYS_SHMAT, "shmctl": unix.SYS_SHMCTL,
@@ -95,71 +92,5 @@ func TestSeccompOtherNames(t *testing.T) {
 	}
 	if _, o := call(t, None, 0x40000000|unix.SYS_GETPID); o.End != Exited {
 		t.Errorf("control: x32 getpid: %s %s, want exited", o.End, o.Signal)
-	}
-}
-
-// TestNothingLeaks runs many at once and then counts what is left.
-func TestNothingLeaks(t *testing.T) {
-	work := inside(t)
-	round := func(p Profile) {
-		done := make(chan error, 20)
-		for range cap(done) {
-			go func() {
-				o, err := runIn(context.Background(), p, shell(work, "echo $$"))
-				if err == nil && (o.ExitCode != 0 || o.Stdout.Bytes == 0) {
-					err = fmt.Errorf("%+v", o)
-				}
-				done <- err
-			}()
-		}
-		for range cap(done) {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	open := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(entries)
-	}
-	for _, p := range profiles {
-		round(p)
-		files, routines := open(), runtime.NumGoroutine()
-		for range 3 {
-			round(p)
-		}
-		eventually(t, fmt.Sprintf("%s: no more than %d files and %d goroutines", p, files+4, routines+4), func() bool {
-			return open() <= files+4 && runtime.NumGoroutine() <= routines+4
-		})
-	}
-}
-
-// TestView shows the plan of a root for given paths.
-func TestView(t *testing.T) {
-	dir, err := os.MkdirTemp("", "view-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.MkdirAll(dir+"/real/deep", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("real", dir+"/link"); err != nil {
-		t.Fatal(err)
-	}
-	v := systemView([]string{dir + "/link", dir + "/real/deep", dir + "/absent", "/etc/passwd", "/etc/group"}, []confine.File{{Path: "/etc/passwd"}})
-	v.show(dir+"/real/deep", confine.Mount{Write: true})
-	var got []string
-	for _, m := range v.sorted() {
-		got = append(got, fmt.Sprint(strings.TrimPrefix(m.Target, dir), " ", m.Write))
-	}
-	for _, l := range v.links {
-		got = append(got, strings.TrimPrefix(l.Path, dir)+"->"+l.Target)
-	}
-	if want := "[/etc/group false /real false /real/deep true /link->real]"; fmt.Sprint(got) != want {
-		t.Errorf("view = %v, want %s", got, want)
 	}
 }

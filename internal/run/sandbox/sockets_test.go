@@ -9,34 +9,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestUnixSockets: a tool that may make unix sockets connects its own processes
 // with them, and reaches no socket of the machine. One that may not makes none,
 // and without a root of its own none may.
 func TestUnixSockets(t *testing.T) {
+	testkit.Programs(t, "/usr/bin/python3")
 	t.Parallel()
 	python, err := filepath.EvalSymlinks("/usr/bin/python3")
-	if err != nil {
-		t.Skip("there is no python3: install the package python3")
-	}
+	must(t, err)
 	dir, err := os.MkdirTemp("", "sock") // a short name
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	outer := filepath.Join(dir, "daemon")
 	l, err := net.Listen("unix", outer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
-	if err := os.Chmod(outer, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(outer, 0o777))
 	const script = `import socket, sys
 def tried(what, path):
     try:
@@ -55,7 +48,7 @@ tried("reach", sys.argv[1])
 	spec := func(sockets bool) Spec {
 		return Spec{Path: python, Args: []string{"python3", "-I", "-c", script, outer}, Work: inside(t), Require: BestEffort, Open: Open{UnixSockets: sockets}}
 	}
-	for _, egress := range []Egress{nil, refuseEgress{}} {
+	for _, egress := range []Egress{nil, noEgress{}} {
 		s := spec(true)
 		s.Egress = egress
 		o, err := runIn(t.Context(), Full, s)

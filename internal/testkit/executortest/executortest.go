@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/executor"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit"
 )
 
 // Nine are the points of the seed's checklist for a new executor (S5.54), in
@@ -52,6 +54,9 @@ func (n Nine) Run(t *testing.T) {
 	}
 }
 
+// None is a point that an executor has nothing to show for, and why.
+func None(why string) func(t *testing.T) { return func(t *testing.T) { t.Log(why) } }
+
 // unprivileged is the user id under which AsNobody runs the tests.
 const unprivileged = 65534
 
@@ -61,6 +66,7 @@ func AsNobody(t *testing.T, least int) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: not root, the tests run as an ordinary user as it is")
 	}
+	testkit.Nightly(t, "the whole package again")
 	dir, err := os.MkdirTemp("", "executor-user-") // t.TempDir lies below a closed directory
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +83,7 @@ func AsNobody(t *testing.T, least int) {
 	if err := os.WriteFile(binary, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.timeout=9m", fmt.Sprintf("-test.short=%v", testing.Short()))
+	cmd := exec.Command(binary, "-test.v", "-test.timeout="+testkit.Patience.String(), fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
 	if err := become(cmd, unprivileged); err != nil {
@@ -136,6 +142,14 @@ func Refused(t *testing.T, e executor.Executor, call capability.Call, kind capab
 	}
 }
 
+// Fails makes a call that must end with an error of a kind.
+func Fails(t *testing.T, e executor.Executor, call capability.Call, kind capability.ErrorKind) {
+	t.Helper()
+	if r, err := e.Invoke(t.Context(), call); capability.KindOf(err) != kind || err == nil {
+		t.Errorf("Invoke(%s %.60s) = %+v, %v, want %v", call.Target, call.Arguments, r, err, kind)
+	}
+}
+
 // Doomed checks that Facts accepts a call and that Check refuses it exactly as
 // Invoke then does: with an error, or with a failed result that contains want.
 func Doomed(t *testing.T, e executor.Executor, call capability.Call, want string) {
@@ -158,6 +172,14 @@ func Unhindered(t *testing.T, e executor.Executor, call capability.Call) {
 	t.Helper()
 	if told, err := e.(executor.Checker).Check(t.Context(), call); told.Failed || err != nil {
 		t.Errorf("Check(%s) = %+v, %v, want nothing against it", call.Arguments, told, err)
+	}
+}
+
+// Must ends the test at the first error.
+func Must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -99,23 +99,3 @@ func FuzzMend(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkSummary measures the rules on a result of a megabyte, BenchmarkMend
-// the mender.
-func BenchmarkSummary(b *testing.B) {
-	m := given(`{"items":[` + strings.Repeat(`{"id":1,"name":"x"},`, 49_000) + `1]}`)
-	b.SetBytes(m.size.Bytes)
-	for b.Loop() {
-		m.summary("why")
-	}
-}
-
-func BenchmarkMend(b *testing.B) {
-	text := `{'items':[` + strings.Repeat(`{'id':1,'name':"x",},`, 45_000)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, ok := mend(text); !ok {
-			b.Fatal("not mended")
-		}
-	}
-}

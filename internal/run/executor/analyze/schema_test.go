@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -164,6 +164,7 @@ func TestS5U06Model(t *testing.T) {
 // TestS5U06Endless: schemas that lead on without end, or more ways than there
 // is time for, are stopped.
 func TestS5U06Endless(t *testing.T) {
+	testkit.CI(t, "goes on for as long as is allowed, seven times")
 	big := "[" + strings.Repeat(`{"a":1,"b":[1,2,3]},`, 40_000) + "1]"
 	deep := strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60)
 	double := `{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`
@@ -229,48 +230,6 @@ func TestS5U06Agrees(t *testing.T) {
 			t.Errorf("walk(%s, %v) = %v, %v; the library says %v", raw, value, fits, w.found, err)
 		}
 	})
-}
-
-// TestS5U06MendKeeps: JSON that is valid is never changed by the mender, and
-// JSON whose form was broken on purpose means the same again.
-func TestS5U06MendKeeps(t *testing.T) {
-	value := rapid.Deferred(func() *rapid.Generator[any] { return anyValue(3) })
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.OneOf(
-			rapid.Map(rapid.SliceOfN(value, 0, 4), func(l []any) any { return l }),
-			rapid.Map(rapid.MapOfN(rapid.String(), value, 0, 4), func(m map[string]any) any { return m }),
-		).Draw(t, "value")
-		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Skip("rapid draws another: infinity has no JSON") // the draw is thrown away, the test goes on
-		}
-		r, ok := mend(string(raw))
-		if !ok || string(r.value) != string(raw) || len(r.mends) != 0 {
-			t.Errorf("mend(%s) = %s, %q, %v, want it as it is", raw, r.value, r.mends, ok)
-		}
-		broken := slices.Clone(raw[:len(raw)-1]) // without the last bracket
-		if rapid.Bool().Draw(t, "comma") && len(broken) > 1 {
-			broken = append(broken, ',')
-		}
-		if r, ok := mend(string(broken)); !ok || string(r.value) != string(raw) || len(r.mends) == 0 {
-			t.Errorf("mend(%s) = %s, %q, %v, want %s", broken, r.value, r.mends, ok, raw)
-		}
-	})
-}
-
-func anyValue(depth int) *rapid.Generator[any] {
-	asAny := func(g *rapid.Generator[string]) *rapid.Generator[any] {
-		return rapid.Map(g, func(s string) any { return s })
-	}
-	plain := []*rapid.Generator[any]{
-		asAny(rapid.String()), rapid.Just[any](nil), rapid.Just[any](true), rapid.Map(rapid.IntRange(-1e6, 1e6), func(n int) any { return n }),
-	}
-	if depth > 0 {
-		inner := anyValue(depth - 1)
-		plain = append(plain, rapid.Map(rapid.SliceOfN(inner, 0, 3), func(l []any) any { return l }),
-			rapid.Map(rapid.MapOfN(rapid.String(), inner, 0, 3), func(m map[string]any) any { return m }))
-	}
-	return rapid.OneOf(plain...)
 }
 
 // TestS5U06ManyProblems: the list is bounded, and what is not in it is counted.

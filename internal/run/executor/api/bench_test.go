@@ -40,9 +40,7 @@ func BenchmarkRequest(b *testing.B) {
 		Networks: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
 		Limits:   func() Limits { return Limits{Rate: -1} },
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	executortest.Must(b, err)
 	defer e.Close()
 	call := executortest.Call("tool:get", `{"id":"a b","q":"x"}`)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -56,14 +54,10 @@ func BenchmarkRequest(b *testing.B) {
 	}
 	plain := func() {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/items/a%20b?q=x", nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		executortest.Must(b, err)
 		req.Header.Set("Accept", "application/json")
 		resp, err := client.Do(req)
-		if err != nil {
-			b.Fatal(err)
-		}
+		executortest.Must(b, err)
 		if _, err := io.ReadAll(resp.Body); err != nil {
 			b.Fatal(err)
 		}

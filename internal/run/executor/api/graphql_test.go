@@ -22,9 +22,8 @@ func (h *house) graph(kind, field, arguments, selection string) *capability.Capa
 // values are variables.
 func TestGraphQLRequest(t *testing.T) {
 	var got struct {
-		Query         string
-		OperationName string
-		Variables     json.RawMessage
+		Query, OperationName string
+		Variables            json.RawMessage
 	}
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -37,11 +36,7 @@ func TestGraphQLRequest(t *testing.T) {
 	h.graph("mutation", "rename", `{"name":"String!"}`, "")
 	h.graph("query", "hit", `{}`, "{ id owner { id name } ... on Cat { lives } }")
 	for _, tt := range []struct {
-		name      string
-		arguments string
-		query     string
-		variables string
-		err       string
+		name, arguments, query, variables, err string
 	}{
 		{"pet", `{"id": "1"}`, "query pet($id: ID!) { pet(id: $id) { id owner { id name } ... on Cat { lives } } }", `{"id":"1"}`, ""},
 		{"pet", `{"id": "1", "limit": 12345678901234567890, "fields": ["x"], "ken_fields": ["owner"]}`, "query pet($fields: [String!], $id: ID!, $limit: Int) { pet(fields: $fields, id: $id, limit: $limit) { owner { id name } } }", `{"fields":["x"],"id":"1","limit":12345678901234567890}`, ""},

@@ -54,9 +54,7 @@ func newBench(t *testing.T, change func(*Config), replies ...llmtest.Reply) *ben
 		change(&cfg)
 	}
 	e, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	b.Executor = e
 	return b
 }
@@ -64,9 +62,7 @@ func newBench(t *testing.T, change func(*Config), replies ...llmtest.Reply) *ben
 func (b *bench) invoke(t *testing.T, id, args string) capability.Result {
 	t.Helper()
 	r, err := b.Invoke(t.Context(), executortest.Call(id, args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	return r
 }
 
@@ -100,22 +96,8 @@ func TestChecklist(t *testing.T) {
 				t.Errorf("%d requests were made", n)
 			}
 		},
-		WorkDirBounds: func(t *testing.T) {
-			// It has no files: what looks like one is text.
-			b := newBench(t, nil, llmtest.Reply{Text: "ok"})
-			b.invoke(t, "tool:text", `{"text":"/etc/passwd file:///etc/passwd @/etc/passwd"}`)
-			if strings.Contains(b.sent(1), "root:") {
-				t.Error("a file was sent")
-			}
-		},
-		EnvFilter: func(t *testing.T) {
-			t.Setenv("KEN_SECRET", "leaked")
-			b := newBench(t, nil, llmtest.Reply{Text: "ok"})
-			b.invoke(t, "tool:text", `{"text":"$KEN_SECRET ${env:KEN_SECRET} {KEN_SECRET}"}`)
-			if strings.Contains(b.sent(1), "leaked") {
-				t.Error("a variable was sent")
-			}
-		},
+		WorkDirBounds: executortest.None("it has no files: what looks like one is text"),
+		EnvFilter:     executortest.None("it reads no variables"),
 		Timeout: func(t *testing.T) {
 			never := make(chan struct{})
 			defer close(never)
@@ -164,9 +146,7 @@ func TestChecklist(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			none := newBench(t, func(c *Config) { c.Model = nil })
-			if _, err := none.Invoke(t.Context(), executortest.Call("tool:text", `{"text":"x"}`)); capability.KindOf(err) != capability.Unavailable {
-				t.Errorf("error %v", err)
-			}
+			executortest.Fails(t, none, executortest.Call("tool:text", `{"text":"x"}`), capability.Unavailable)
 			failing := newBench(t, nil, llmtest.Reply{Fault: llmtest.ServerError})
 			if r := failing.invoke(t, "tool:text", `{"text":"x"}`); !r.Failed {
 				t.Errorf("%+v", r)

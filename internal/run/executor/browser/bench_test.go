@@ -28,7 +28,6 @@ func BenchmarkBrowser(b *testing.B) {
 		for range 5 {
 			note("read-ms", ms(func() { r.do(b, "s", "read", nil) }))
 		}
-		note("tree-ms", ms(func() { r.do(b, "s", "read", object{"as": "tree"}) }))
 	}
 	b.ReportMetric(0, "ns/op")
 	for name, took := range least {

@@ -23,6 +23,7 @@ import (
 	"ken/internal/run/executor"
 	"ken/internal/run/sandbox"
 	"ken/internal/run/sandbox/egress"
+	"ken/internal/testkit"
 	"ken/internal/testkit/executortest"
 )
 
@@ -30,8 +31,9 @@ import (
 // can run in.
 func needChromium(t testing.TB) {
 	t.Helper()
+	testkit.CI(t, "needs Chromium")
 	if !slices.ContainsFunc(Programs(), func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
-		t.Skip("there is no chromium: install the package chromium")
+		t.Skip("cannot here: no Chromium")
 	}
 	if sandbox.Probe(t.Context()).Isolation.Profile != sandbox.Full {
 		t.Skip("cannot here: there is no full sandbox")
@@ -57,9 +59,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		change(&cfg)
 	}
 	e, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	r.Executor = e
 	t.Cleanup(func() { e.Close() })
 	return r
@@ -319,12 +319,8 @@ func TestBrowserPage(t *testing.T) {
 				t.Errorf("a name begins with a dot: %s", base)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(r.workspace, "note.txt"), []byte("for the harbour"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink("/etc/hostname", filepath.Join(r.workspace, "link.txt")); err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, os.WriteFile(filepath.Join(r.workspace, "note.txt"), []byte("for the harbour"), 0o600))
+		executortest.Must(t, os.Symlink("/etc/hostname", filepath.Join(r.workspace, "link.txt")))
 		form := r.do(t, "s", "open", object{"url": s.URL + "/upload"})
 		field := ref(t, form, "[file ", ": File")
 		r.fails(t, "s", "upload", object{"element": field, "file": "link.txt"}, "no plain file")
@@ -395,10 +391,9 @@ func forbidden(t *testing.T, r *rig, s *site) {
 
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// TestBrowserLimits: a page that never ends, a server that never answers and a
+// testLimits: a page that never ends, a server that never answers and a
 // file that never ends stop at a limit, and the next call works.
-func TestBrowserLimits(t *testing.T) {
-	needChromium(t)
+func testLimits(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Network = func() (int64, int64) { return 2 << 20, 0 } })
 	s := newSite(t)
 	within := func(limit time.Duration, verb string, args object) (capability.Result, error) {
@@ -435,9 +430,7 @@ func TestBrowserOtherPage(t *testing.T) {
 		t.Helper()
 		c := call("s", "click", args)
 		f, err := r.Facts(t.Context(), c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, err)
 		c.Code = executor.InState("", f.State)
 		return c, f.State
 	}

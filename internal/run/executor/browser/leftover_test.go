@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
+	"ken/internal/testkit/executortest"
 )
 
 // beneath returns the processes below one, with their command lines.
@@ -49,53 +52,29 @@ func beneath(t testing.TB, top int) map[int]string {
 // gone waits until none of the processes is there.
 func gone(t testing.TB, list map[int]string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
-		left := ""
+	testkit.Wait(t, "no process is left", func() bool {
 		for pid, line := range list {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			began, _, _ := strings.Cut(line, " ")
 			if err == nil && strings.Contains(string(stat), " "+began+" ") && !strings.Contains(string(stat), ") Z ") {
-				left = fmt.Sprintf("%d %s", pid, line)
+				return false
 			}
 		}
-		if left == "" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("a process is left: %.300s", left)
-			return
-		}
-		select {
-		case <-t.Context().Done():
-			return
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return true
+	})
 }
 
 // leftovers returns what is in the work directories besides saved files.
 func leftovers(t testing.TB, r *rig) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(r.dir, "extensions", "*", "work", ".*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	return names
 }
 
 // TestBrowserLeavesNothing: after runs that end well, and after any process of a
 // browser was killed, no process and no folder is left, and the next call works.
-func TestBrowserLeavesNothing(t *testing.T) { leavesNothing(t, 3, 4) }
-
-// TestSoakBrowser is the same with 50 runs and 20 kills.
-func TestSoakBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("soak: 70 browsers")
-	}
-	leavesNothing(t, 50, 20)
-}
-
-func leavesNothing(t *testing.T, runs, kills int) {
+func TestBrowserLeavesNothing(t *testing.T) {
 	needChromium(t)
 	r, s := newRig(t, nil), newSite(t)
 	one := func(session string) map[int]string {
@@ -114,7 +93,7 @@ func leavesNothing(t *testing.T, runs, kills int) {
 		t.Fatal("there is no browser")
 		return nil
 	}
-	for n := range runs {
+	for n := range 3 {
 		session := fmt.Sprint("run", n)
 		list := one(session)
 		if n%2 == 0 {
@@ -123,7 +102,7 @@ func leavesNothing(t *testing.T, runs, kills int) {
 		r.do(t, session, "close", nil)
 		gone(t, list)
 	}
-	for n := range kills {
+	for n := range 4 {
 		session := "killed"
 		list := one(session)
 		var pids []int
@@ -137,9 +116,7 @@ func leavesNothing(t *testing.T, runs, kills int) {
 		if err == nil {
 			err = process.Kill()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err = r.Invoke(ctx, call(session, "read", nil)) // whatever that gives
 		cancel()
@@ -160,9 +137,7 @@ func leavesNothing(t *testing.T, runs, kills int) {
 // browser starts, and that of one that runs stays.
 func TestBrowserSweep(t *testing.T) {
 	work, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	defer work.Close()
 	mine := &room{work: work}
 	if _, err := mine.folder("in"); err != nil {
@@ -170,9 +145,7 @@ func TestBrowserSweep(t *testing.T) {
 	}
 	dead := strings.Replace(mine.name, roomPrefix+strconv.Itoa(os.Getpid()), roomPrefix+"1", 1) // process 1 began at another moment
 	for _, name := range []string{dead, "downloads", ".other", roomPrefix + "nobody"} {
-		if err := work.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, work.Mkdir(name, 0o700))
 	}
 	sweep(work)
 	for name, want := range map[string]bool{mine.name: true, dead: false, "downloads": true, ".other": true, roomPrefix + "nobody": true} {

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/run/executor"
@@ -17,7 +16,7 @@ func TestChecklist(t *testing.T) {
 	path := shop(t)
 	dir := filepath.Dir(path)
 	e := rig(t, []Connection{
-		{Name: "shop", Engine: SQLite, Path: path, Timeout: 5 * time.Second},
+		{Name: "shop", Engine: SQLite, Path: path},
 		{Name: "gone", Engine: SQLite, Path: filepath.Join(dir, "deep", "gone.db")},
 		{Name: "folder", Engine: SQLite, Path: dir},
 		{Name: "text", Engine: SQLite, Path: textFile(t)},
@@ -38,39 +37,14 @@ func TestChecklist(t *testing.T) {
 			executortest.Refused(t, e, executortest.Call("command:db/query", object{"sql": "SELECT 1"}), capability.Invalid, "connection")
 			executortest.Refused(t, e, executortest.Call("command:db/query", object{"connection": "../x", "sql": "SELECT 1"}), capability.NotFound, "names no database")
 		},
-		WorkDirBounds: func(t *testing.T) {
-			// A file is reached by the name of its connection and in no other way.
-			other := filepath.Join(dir, "made.db")
-			for _, sql := range []string{"ATTACH '" + other + "' AS x", "VACUUM INTO '" + other + "'", "SELECT * FROM '" + path + "'.customers"} {
-				if r, err := e.Invoke(t.Context(), query(sql)); err == nil && !r.Failed {
-					t.Errorf("%s was run: %+v", sql, r)
-				}
-			}
-			if _, err := os.Stat(other); err == nil {
-				t.Error("a file was made")
+		WorkDirBounds: func(t *testing.T) { // a file is reached by the name of its connection alone, see also hostile
+			if r, err := e.Invoke(t.Context(), query("SELECT * FROM '"+path+"'.customers")); err == nil && !r.Failed {
+				t.Errorf("it was run: %+v", r)
 			}
 		},
-		EnvFilter: func(t *testing.T) {
-			t.Setenv("SQLITE_TMPDIR", dir)
-			t.Setenv("KEN_SECRET", "leaked")
-			if r := do(t, e, "tool:db_shop_query", object{"sql": "SELECT ?", "parameters": []any{"$KEN_SECRET ${env:KEN_SECRET}"}}); strings.Contains(text(r), "leaked") {
-				t.Errorf("a variable was expanded: %s", text(r))
-			}
-		},
-		Timeout: func(t *testing.T) {
-			short := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Timeout: 30 * time.Millisecond}})
-			begun := time.Now()
-			if _, err := short.Invoke(t.Context(), query(endless[0])); kind(err) != capability.Timeout || time.Since(begun) > 20*time.Second {
-				t.Errorf("an endless query: %v after %v", err, time.Since(begun))
-			}
-		},
-		OutputLimit: func(t *testing.T) {
-			small := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Bytes: 4 << 10, Rows: 100}})
-			r := do(t, small, "tool:db_shop_query", object{"sql": "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x, hex(zeroblob(40)) FROM t"})
-			if len(text(r)) > 4<<10 || r.Meta["truncated"] != "true" {
-				t.Errorf("%d bytes, %v", len(text(r)), r.Meta)
-			}
-		},
+		EnvFilter:   executortest.None("it reads no variables"),
+		Timeout:     testTimeouts,
+		OutputLimit: testOutput,
 		Log: func(t *testing.T) {
 			facts, err := e.Facts(t.Context(), query("SELECT 1"), nil)
 			if err != nil || facts.Line != "SELECT 1" {
@@ -94,17 +68,7 @@ func TestChecklist(t *testing.T) {
 				}
 			}
 		},
-		MaliciousInputs: func(t *testing.T) {
-			before, _ := os.ReadFile(path)
-			for _, sql := range hostile(dir) {
-				if r, err := e.Invoke(t.Context(), query(sql)); err == nil && !r.Failed {
-					t.Errorf("%s was run: %+v", sql, r)
-				}
-			}
-			if after, _ := os.ReadFile(path); string(after) != string(before) {
-				t.Error("the file changed")
-			}
-		},
+		MaliciousInputs: testReadOnly,
 		PermissionReview: func(t *testing.T) {
 			for _, tool := range Tools([]Connection{{Name: "own", Engine: SQLite, Path: path, Write: true}, {Name: "far", Engine: Postgres, URL: "postgres://r@db.example.org/x"}}) {
 				c := tool.Capability
@@ -136,9 +100,7 @@ func TestChecklist(t *testing.T) {
 
 func textFile(t *testing.T) string {
 	name := filepath.Join(t.TempDir(), "text.db")
-	if err := os.WriteFile(name, []byte(strings.Repeat("geheim ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.WriteFile(name, []byte(strings.Repeat("geheim ", 1000)), 0o600))
 	return name
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/executor"
+	"ken/internal/testkit"
 	"ken/internal/testkit/executortest"
 )
 
@@ -32,9 +33,7 @@ func shop(t testing.TB, more ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.db")
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	defer db.Close()
 	for _, s := range append([]string{
 		`CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE)`,
@@ -72,9 +71,7 @@ func rig(t testing.TB, list []Connection, more ...capability.Capability) *Execut
 		},
 		Secret: func(ref string) (string, error) { return "password of " + ref, nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	return e
 }
 
@@ -95,6 +92,33 @@ func text(r capability.Result) string {
 		b.WriteString(p.Text + string(p.JSON))
 	}
 	return b.String()
+}
+
+// has wants texts in a result.
+func has(t *testing.T, r capability.Result, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text(r), w) {
+			t.Errorf("the result is %.2000s, want %s in it", text(r), w)
+		}
+	}
+}
+
+// fails wants a failed result with a text in it.
+func fails(t *testing.T, r capability.Result, want string) {
+	t.Helper()
+	if has(t, r, want); !r.Failed {
+		t.Errorf("the call did not fail: %.2000s", text(r))
+	}
+}
+
+// refuses wants an error with a text in it.
+func refuses(t *testing.T, e *Executor, call capability.Call, want capability.ErrorKind, said string) {
+	t.Helper()
+	r, err := e.Invoke(t.Context(), call)
+	if err == nil || kind(err) != want || !strings.Contains(err.Error(), said) {
+		t.Errorf("%s %.200s = %.200s, %v; want %v with %q", call.Target, call.Arguments, text(r), err, want, said)
+	}
 }
 
 func TestSQLite(t *testing.T) {
@@ -130,9 +154,7 @@ table orders, 2 rows
 	if got := text(do(t, e, "tool:db_shop_inspect", object{"table": "orders"})); !strings.Contains(got, "CREATE TABLE orders") || strings.Contains(got, "email") {
 		t.Errorf("inspect orders = %s", got)
 	}
-	if r := do(t, e, "tool:db_shop_inspect", object{"table": "none"}); !r.Failed || !strings.Contains(text(r), "table none not found") {
-		t.Errorf("inspect none = %+v", r)
-	}
+	fails(t, do(t, e, "tool:db_shop_inspect", object{"table": "none"}), "table none not found")
 
 	for _, c := range []struct{ format, want string }{
 		{"markdown", "| id | name | email |\n|---|---|---|\n| 1 | Ada | ada@example.org |\n| 2 | Bob \\| \"B\" | NULL |\n| 9007199254740993 | Big | b@example.org |\n3 rows."},
@@ -145,23 +167,15 @@ table orders, 2 rows
 	}
 	values := object{"sql": "SELECT ?, ?, ?, ?, ?, ?, placed, note FROM orders WHERE id = ?", "format": "json",
 		"parameters": []any{nil, true, json.Number("9223372036854775807"), 1.25, "x'); DROP TABLE orders --", object{"base64": "AP8="}, 1}}
-	if got, want := text(do(t, e, "tool:db_shop_query", values)), `[null,1,"9223372036854775807",1.25,"x'); DROP TABLE orders --",{"bytes":2,"base64":"AP8="},"2026-11-16 10:00:00",{"bytes":2,"base64":"AP8="}]`; !strings.Contains(got, want) {
-		t.Errorf("parameters = %s\nwant %s", got, want)
-	}
-	if got := text(do(t, e, "tool:db_shop_explain", object{"sql": "SELECT * FROM orders WHERE placed > ?", "parameters": []any{"2026"}})); !strings.Contains(got, "orders_placed") {
-		t.Errorf("explain = %s", got)
-	}
+	has(t, do(t, e, "tool:db_shop_query", values), `[null,1,"9223372036854775807",1.25,"x'); DROP TABLE orders --",{"bytes":2,"base64":"AP8="},"2026-11-16 10:00:00",{"bytes":2,"base64":"AP8="}]`)
+	has(t, do(t, e, "tool:db_shop_explain", object{"sql": "SELECT * FROM orders WHERE placed > ?", "parameters": []any{"2026"}}), "orders_placed")
 	for sql, want := range map[string]string{
 		"SELECT missing FROM orders": "no such column: missing", "SELEC 1": `near "SELEC": syntax error`, "SELECT ?": "has 1 parameters, and 0 values",
 		"SELECT 1; SELECT 2": "more than one statement", "-- nothing": "missing statement",
 	} {
-		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), want) {
-			t.Errorf("%s = %+v, want %q", sql, r, want)
-		}
+		fails(t, do(t, e, "tool:db_shop_query", object{"sql": sql}), want)
 	}
-	if got := text(do(t, e, "command:db/query", object{"connection": "shop", "sql": "SELECT count(*) AS n FROM orders"})); !strings.Contains(got, "| 2 |") {
-		t.Errorf("/db query = %s", got)
-	}
+	has(t, do(t, e, "command:db/query", object{"connection": "shop", "sql": "SELECT count(*) AS n FROM orders"}), "| 2 |")
 }
 
 // TestRecipe: an action of a package brings the statement, and its arguments
@@ -174,15 +188,9 @@ func TestRecipe(t *testing.T) {
 		action("command:find", "db.query", "shop", "SELECT id FROM customers WHERE name = ? OR ? IS NULL", "{name}", "{name}"),
 		action("command:text", "db.query", "shop", "{sql}"), action("command:none", "db.query"), action("command:gone", "db.query", "lager", "SELECT 1"),
 		action("command:verb", "db.drop", "shop", "SELECT 1"), action("command:write", "db.execute", "shop", "DELETE FROM orders"))
-	if got := text(do(t, e, "command:find", object{"name": "Ada"})); !strings.Contains(got, "| 1 |\n1 row.") {
-		t.Errorf("find Ada = %s", got)
-	}
-	if got := text(do(t, e, "command:find", object{"name": "' OR 1=1 --"})); !strings.Contains(got, "0 rows") {
-		t.Errorf("find = %s, want no rows", got)
-	}
-	if got := text(do(t, e, "command:find", object{})); !strings.Contains(got, "3 rows") {
-		t.Errorf("find without a name = %s, want all", got)
-	}
+	has(t, do(t, e, "command:find", object{"name": "Ada"}), "| 1 |\n1 row.")
+	has(t, do(t, e, "command:find", object{"name": "' OR 1=1 --"}), "0 rows")
+	has(t, do(t, e, "command:find", object{}), "3 rows")
 	for id, want := range map[string]struct {
 		kind capability.ErrorKind
 		text string
@@ -202,19 +210,11 @@ func TestExecuteSQLite(t *testing.T) {
 	if err != nil || !facts.Destructive || facts.Line != "DELETE FROM orders" || !slices.Contains(facts.Required, executor.PermWrite) {
 		t.Errorf("Facts = %+v, %v", facts, err)
 	}
-	if got := text(do(t, e, "tool:db_shop_execute", object{"sql": "UPDATE orders SET total = total + ? RETURNING total", "parameters": []any{1}})); !strings.Contains(got, "121") || !strings.Contains(got, "2 rows changed") {
-		t.Errorf("execute = %s", got)
-	}
-	if got := text(do(t, e, "tool:db_shop_execute", object{"sql": "CREATE TABLE extra (a)"})); !strings.Contains(got, "0 rows changed") {
-		t.Errorf("create = %s", got)
-	}
+	has(t, do(t, e, "tool:db_shop_execute", object{"sql": "UPDATE orders SET total = total + ? RETURNING total", "parameters": []any{1}}), "121", "2 rows changed")
+	has(t, do(t, e, "tool:db_shop_execute", object{"sql": "CREATE TABLE extra (a)"}), "0 rows changed")
 	// A statement that fails half way leaves nothing.
-	if r := do(t, e, "tool:db_shop_execute", object{"sql": "INSERT INTO orders (customer) VALUES (1), (77)"}); !r.Failed || !strings.Contains(text(r), "FOREIGN KEY") {
-		t.Errorf("a foreign key = %+v", r)
-	}
-	if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM orders"})); !strings.Contains(got, "| 2 |") {
-		t.Errorf("after a failure: %s", got)
-	}
+	fails(t, do(t, e, "tool:db_shop_execute", object{"sql": "INSERT INTO orders (customer) VALUES (1), (77)"}), "FOREIGN KEY")
+	has(t, do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM orders"}), "| 2 |")
 	for _, sql := range []string{
 		"ATTACH '/tmp/x.db' AS x", "PRAGMA writable_schema=1", "PRAGMA journal_mode=OFF", "VACUUM INTO '/tmp/x.db'", "VACUUM", "BEGIN", "COMMIT", "ROLLBACK",
 		"SAVEPOINT a", "CREATE VIRTUAL TABLE f USING fts5(a)", "CREATE TEMP TABLE x (a)", "SELECT load_extension('x')", "PRAGMA hard_heap_limit=1",
@@ -252,15 +252,13 @@ func hostile(dir string) []string {
 	}
 }
 
-// TestReadOnlySQLite: no text makes query, explain or inspect change a byte, and
+// testReadOnly: no text makes query, explain or inspect change a byte, and
 // no file appears beside.
-func TestReadOnlySQLite(t *testing.T) {
+func testReadOnly(t *testing.T) {
 	path := shop(t)
 	dir := filepath.Dir(path)
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	for _, write := range []bool{false, true} {
 		e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Write: write}})
 		for _, sql := range hostile(dir) {
@@ -291,10 +289,6 @@ func TestReadOnlySQLite(t *testing.T) {
 	if list, _ := filepath.Glob(filepath.Join(dir, "*")); len(list) != 1 {
 		t.Errorf("there are more files than before: %v", list)
 	}
-	// Ken's own databases, in the same process, work as before.
-	if other := shop(t); other == "" {
-		t.Error("no database can be made any more")
-	}
 }
 
 // TestChangesSomething checks for which statements access: write is the advice.
@@ -318,11 +312,10 @@ var endless = []string{
 	"SELECT count(*) FROM sqlite_schema a, (WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t) b",
 }
 
-// TestLimits: rows, bytes and time end where they should, and say so.
-func TestLimits(t *testing.T) {
+// testOutput: rows and bytes end where they should, and say so.
+func testOutput(t *testing.T) {
 	many := `WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT 1000000) SELECT x, 'word ' || x AS w FROM t`
 	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t), Rows: 50, Bytes: 1 << 20},
-		{Name: "brief", Engine: SQLite, Path: shop(t), Timeout: 100 * time.Millisecond},
 		{Name: "small", Engine: SQLite, Path: shop(t), Rows: 1_000_000, Bytes: 8 << 10}})
 	for _, format := range []string{"markdown", "csv", "json"} {
 		r := do(t, e, "tool:db_shop_query", object{"sql": many, "format": format})
@@ -346,22 +339,32 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{"SELECT zeroblob(1000000000)", "SELECT hex(randomblob(900000000))", "SELECT printf('%.*c', 900000000, 'x')", "SELECT replace(hex(zeroblob(8000000)), '0', 'xxxx')"} {
-		if r := do(t, e, "tool:db_small_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "too big") {
-			t.Errorf("%s = %+v, want that it is too big", sql, r.Failed)
-		}
+		fails(t, do(t, e, "tool:db_small_query", object{"sql": sql}), "too big")
 	}
-	for _, sql := range endless {
-		begun := time.Now()
-		_, err := e.Invoke(t.Context(), executortest.Call("tool:db_brief_query", object{"sql": sql}))
-		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "databases.brief.timeout") || time.Since(begun) > 20*time.Second {
-			t.Errorf("%s: %v after %v", sql, err, time.Since(begun))
-		}
+}
+
+// testTimeouts: a statement without end stops with its call's time, or when the
+// caller goes, also where SQLite cannot interrupt it; and it changes nothing.
+func testTimeouts(t *testing.T) {
+	path := shop(t, "CREATE TABLE t (a)")
+	e := rig(t, []Connection{{Name: "brief", Engine: SQLite, Path: path, Write: true, Timeout: 100 * time.Millisecond}, {Name: "long", Engine: SQLite, Path: path}})
+	timeout := func(verb, sql string) {
+		t.Helper()
+		refuses(t, e, executortest.Call("tool:db_brief_"+verb, object{"sql": sql}), capability.Timeout, "databases.brief.timeout")
+	}
+	for _, sql := range append(slices.Clone(endless), endlessSteps...) {
+		timeout("query", sql)
+	}
+	timeout("execute", "INSERT INTO t "+endlessSteps[0])
+	if r := do(t, e, "tool:db_long_query", object{"sql": "SELECT count(*) FROM t", "format": "csv"}); !strings.Contains(text(r), "\n0\n") {
+		t.Errorf("after a change that was stopped: %s, want no rows", text(r))
+	}
+	for _, sql := range []string{endless[0], endlessSteps[0]} {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, err := e.Invoke(ctx, executortest.Call("tool:db_small_query", object{"sql": sql})); kind(err) != capability.Unavailable {
-			t.Errorf("%s cancelled: %v", sql, err)
+		if _, err := e.Invoke(ctx, executortest.Call("tool:db_long_query", object{"sql": sql})); kind(err) != capability.Unavailable {
+			t.Errorf("%.60s cancelled: %v", sql, err)
 		}
-		cancel()
 	}
 }
 
@@ -389,17 +392,11 @@ func TestLinks(t *testing.T) {
 		})
 	}
 	one, first, err := plainFile(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	_, second, err := plainFile(shop(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	f, err := openSQLite(one, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	defer f.close()
 	if !f.is(first) || first != second && f.is(second) {
 		t.Error("the open file is not told apart from another")
@@ -416,9 +413,7 @@ func TestMemory(t *testing.T) {
 		"SELECT length(max(" + strings.Repeat("hex(randomblob(8000000)), ", 99) + "1))",
 		"SELECT " + strings.Repeat("length(hex(randomblob(8000000))) + ", 400) + "1",
 	} {
-		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "a value in this statement may have at most") {
-			t.Errorf("%.60s = %.200s, want that a value is too long", sql, text(r))
-		}
+		fails(t, do(t, e, "tool:db_shop_query", object{"sql": sql}), "a value in this statement may have at most")
 	}
 	for format, want := range map[string]string{"json": `{"bytes":8000000,"base64":"AAAA`, "csv": "(8000000 bytes)", "markdown": "(8000000 bytes)"} {
 		got := do(t, e, "tool:db_shop_query", object{"sql": "SELECT zeroblob(8000000) AS b, replace(hex(zeroblob(3000000)), '0', 'é') AS t", "format": format})
@@ -426,9 +421,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes, %.100s … %s", format, len(s), s, s[max(0, len(s)-200):])
 		}
 	}
-	if got := text(do(t, e, "tool:db_shop_query", object{"sql": "SELECT length(hex(zeroblob(8000000))) AS n"})); !strings.Contains(got, "16000000") {
-		t.Errorf("one long value = %s, want its length", got)
-	}
+	has(t, do(t, e, "tool:db_shop_query", object{"sql": "SELECT length(hex(zeroblob(8000000))) AS n"}), "16000000")
 }
 
 // endlessSteps are statements of which one step takes hours, so that no interrupt
@@ -440,38 +433,11 @@ var endlessSteps = []string{
 	"SELECT length(unhex(replace(hex(zeroblob(500000)), '0', '-'), replace(hex(zeroblob(500000)), '0', '_') || '-'))",
 }
 
-// TestUnstoppable: a statement that SQLite cannot interrupt ends with the call's
-// time, or when the caller goes, and changes nothing.
-func TestUnstoppable(t *testing.T) {
-	path := shop(t, "CREATE TABLE t (a)")
-	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Write: true, Timeout: 200 * time.Millisecond}, {Name: "long", Engine: SQLite, Path: path}})
-	for _, sql := range endlessSteps {
-		begun := time.Now()
-		_, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_query", object{"sql": sql}))
-		if kind(err) != capability.Timeout || !strings.Contains(fmt.Sprint(err), "databases.shop.timeout") || time.Since(begun) > 20*time.Second {
-			t.Errorf("%.60s: %v after %v", sql, err, time.Since(begun))
-		}
-	}
-	begun := time.Now()
-	_, err := e.Invoke(t.Context(), executortest.Call("tool:db_shop_execute", object{"sql": "INSERT INTO t " + endlessSteps[0]}))
-	if kind(err) != capability.Timeout || time.Since(begun) > 20*time.Second {
-		t.Errorf("execute: %v after %v, want a timeout", err, time.Since(begun))
-	}
-	if r := do(t, e, "tool:db_long_query", object{"sql": "SELECT count(*) FROM t", "format": "csv"}); !strings.Contains(text(r), "\n0\n") {
-		t.Errorf("after a change that was stopped: %s, want no rows", text(r))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	begun = time.Now()
-	if _, err := e.Invoke(ctx, executortest.Call("tool:db_long_query", object{"sql": endlessSteps[0]})); kind(err) != capability.Unavailable || time.Since(begun) > 20*time.Second {
-		t.Errorf("cancelled: %v after %v", err, time.Since(begun))
-	}
-}
-
 // TestPrepareMemory: each WITH clause names the one before it twice, so SQLite
 // makes 2^40 copies of the first while it compiles the statement. For views SQLite
 // has a limit of its own.
 func TestPrepareMemory(t *testing.T) {
+	testkit.CI(t, "fills the memory of a process")
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux limits the memory of a process")
 	}
@@ -482,12 +448,9 @@ func TestPrepareMemory(t *testing.T) {
 		views = append(views, fmt.Sprintf("CREATE VIEW a%d AS %s", i+1, twice))
 	}
 	path := shop(t, append(views, "CREATE TABLE t (a)")...)
-	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Timeout: 2 * time.Minute}})
-	for _, sql := range []string{"WITH " + strings.Join(with, ", ") + " SELECT x FROM a40", "SELECT x FROM a40"} {
-		if r := do(t, e, "tool:db_shop_query", object{"sql": sql}); !r.Failed || !strings.Contains(text(r), "MiB of memory") && !strings.Contains(text(r), "too many references") {
-			t.Errorf("%.60s: %+v, want that it needs too much memory", sql, r)
-		}
-	}
+	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: path, Timeout: testkit.Patience}})
+	fails(t, do(t, e, "tool:db_shop_query", object{"sql": "WITH " + strings.Join(with, ", ") + " SELECT x FROM a40"}), "MiB of memory")
+	fails(t, do(t, e, "tool:db_shop_query", object{"sql": "SELECT x FROM a40"}), "too many references")
 	if r := do(t, e, "tool:db_shop_query", object{"sql": "SELECT count(*) FROM t"}); r.Failed {
 		t.Errorf("afterwards: %+v", r)
 	}

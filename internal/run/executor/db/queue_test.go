@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +25,7 @@ func TestQueue(t *testing.T) {
 		enter := func(c Connection) func() {
 			t.Helper()
 			leave, err := e.queue.enter(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			executortest.Must(t, err)
 			return leave
 		}
 		ask := func(name string) error {
@@ -74,34 +70,6 @@ func TestQueue(t *testing.T) {
 		}
 		for _, leave := range first[1:] {
 			leave()
-		}
-	})
-}
-
-// TestQueueHolds asks far more at once than may run.
-func TestQueueHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var q queue
-		var now, most atomic.Int32
-		var all sync.WaitGroup
-		for i := range 64 {
-			all.Go(func() {
-				leave, err := q.enter(t.Context(), Connection{Name: fmt.Sprint(i % 5), Engine: SQLite, Timeout: time.Minute})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer leave()
-				n := now.Add(1)
-				defer now.Add(-1)
-				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-				}
-				time.Sleep(time.Second) // of the test's own clock
-			})
-		}
-		all.Wait()
-		if most.Load() != sqliteAtOnce {
-			t.Errorf("%d at once, want %d", most.Load(), sqliteAtOnce)
 		}
 	})
 }

@@ -24,9 +24,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		out[name] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	return out
 }
 

@@ -5,11 +5,11 @@ package files
 import (
 	"syscall"
 	"testing"
+
+	"ken/internal/testkit/executortest"
 )
 
 func fifo(t *testing.T, name string) {
 	t.Helper()
-	if err := syscall.Mkfifo(name, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, syscall.Mkfifo(name, 0o644))
 }

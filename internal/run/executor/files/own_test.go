@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit/executortest"
 )
 
 // TestOwn: what is Ken's own is closed to every tool, by whatever name and
@@ -103,34 +104,22 @@ func TestOwnByWhatItIs(t *testing.T) {
 			t.Skip("cannot here: make a link: ", err)
 		}
 		home = filepath.Join(linked, "kenhome")
-		if err := os.Symlink("real", filepath.Join(c.Workspace, "kenhome")); err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, os.Symlink("real", filepath.Join(c.Workspace, "kenhome")))
 		c.Own, c.OwnReadable = []string{home}, []string{filepath.Join(home, "skills")}
 		c.Read = []string{filepath.Join(c.Workspace, "real/state"), filepath.Join(linked, "real/skills")}
 	})
 	denied := func(c capability.Call) {
 		t.Helper()
-		if _, err := e.Invoke(t.Context(), c); capability.KindOf(err) != capability.Denied {
-			t.Errorf("Invoke(%s %s) = %v, want denied", c.Target, c.Arguments, err)
-		}
+		executortest.Fails(t, e, c, capability.Denied)
 	}
 	denied(call("read_file", "path", "real/state/token"))
 	denied(call("list_files", "path", "real/state"))
 	denied(call("read_file", "path", "kenhome/state/token"))
-	if _, text, _ := invoke(t, e, call("read_file", "path", linked+"/real/skills/s")); text != "s\n" {
-		t.Errorf("read_file(of a scope that is open) = %q", text)
-	}
+	gives(t, e, call("read_file", "path", linked+"/real/skills/s"), "s\n")
 	// Ken's folder moved and the link with it: the same folder under a new name.
-	if err := os.Rename(filepath.Join(ws, "real"), filepath.Join(ws, "moved")); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Rename(filepath.Join(ws, "real"), filepath.Join(ws, "moved")))
 	os.Remove(filepath.Join(ws, "kenhome"))
-	if err := os.Symlink("moved", filepath.Join(ws, "kenhome")); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Symlink("moved", filepath.Join(ws, "kenhome")))
 	denied(call("read_file", "path", "moved/state/token"))
-	if _, text, _ := invoke(t, e, call("search_files", "regex", "t")); text != "" {
-		t.Errorf("search_files = %q, want nothing", text)
-	}
+	gives(t, e, call("search_files", "regex", "t"), "")
 }

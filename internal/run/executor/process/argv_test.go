@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ken/capability"
+	"ken/internal/testkit/executortest"
 )
 
 const placed = `{"type":"object","properties":{` +
@@ -24,13 +25,12 @@ const named = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":
 
 func TestArgv(t *testing.T) {
 	tests := []struct {
-		name   string
-		argv   []string // of the recipe
-		dashes string   // what lets them through
-		schema string
-		args   string
-		want   string // the arguments, each in <>
-		err    string
+		name         string
+		argv         []string // of the recipe
+		dashes       string   // what lets them through
+		schema, args string
+		want         string // the arguments, each in <>
+		err          string
 	}{
 		{name: "the seed's (S5.09, S5.12)", schema: argsSchema, args: `{"args":["https://x.org"]}`, want: "<postman><get><https://x.org>"},
 		{name: "nothing given", schema: argsSchema, args: ``, want: "<postman><get>"},
@@ -113,9 +113,7 @@ func FuzzArgv(f *testing.F) {
 			return // JSON cannot say it
 		}
 		raw, err := json.Marshal(map[string]string{"a": value})
-		if err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, err)
 		c := &capability.Capability{Run: &capability.Recipe{Runner: "exec.x", Argv: []string{"x", "--k={a}", "{a}", "end"}}}
 		got, err := Argv(c, json.RawMessage(`{"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`), raw)
 		if err != nil {
@@ -129,30 +127,6 @@ func FuzzArgv(f *testing.F) {
 		}
 		if len(got[2]) > 1 && got[2][0] == '-' {
 			t.Fatalf("Argv(%q) lets an option through", value)
-		}
-	})
-}
-
-// FuzzSwitch: whatever is given for a switch, the program is given the
-// schema's flag or nothing.
-func FuzzSwitch(f *testing.F) {
-	for _, s := range []string{"true", "false", "null", `"--exec=sh"`, `["true"]`, `{"a":1}`, "1", `"true"`, "", `true,"b":"x"`, `true,"a":"-x"`} {
-		f.Add(s)
-	}
-	const schema = `{"properties":{"a":{"type":"boolean","x-ken-flag":"--reverse"},"b":{"type":"boolean","x-ken-flag":"-b"}}}`
-	c := &capability.Capability{Run: &capability.Recipe{Runner: "exec.x", Argv: []string{"x", "{a}", "--", "{b}", "end"}}}
-	f.Fuzz(func(t *testing.T, value string) {
-		got, err := Argv(c, json.RawMessage(schema), json.RawMessage(`{"a":`+value+`}`))
-		if err != nil {
-			return
-		}
-		for _, arg := range got {
-			if !slices.Contains([]string{"x", "--reverse", "--", "-b", "end"}, arg) {
-				t.Fatalf("Argv(%s) = %q", value, got)
-			}
-		}
-		if plain := []string{"x", "--", "end"}; len(got) < len(plain) || len(got) > len(plain)+2 {
-			t.Fatalf("Argv(%s) = %q", value, got)
 		}
 	})
 }

@@ -32,16 +32,12 @@ func TestCheck(t *testing.T) {
 	refuse = true
 	executortest.Doomed(t, b, call, "workspace")
 	refuse = false
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Mkdir(dir, 0o700))
 	if err := os.Symlink(b.dir, filepath.Join(dir, "work")); err != nil {
 		t.Skip("cannot here: make a link: ", err)
 	}
 	executortest.Doomed(t, b, call, "extensions/tools.show/work")
-	if err := os.Remove(filepath.Join(dir, "work")); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Remove(filepath.Join(dir, "work")))
 	b.invoke(t, call)
 	executortest.Unhindered(t, b, call)
 	// A program that is not installed is known even before the rules are asked.

@@ -21,22 +21,18 @@ func TestOwnProgram(t *testing.T) {
 	write := func(pkg, name, text string, mode os.FileMode) {
 		t.Helper()
 		p := filepath.Join(pkg, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(p, mode); err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		executortest.Must(t, os.WriteFile(p, []byte(text), mode), os.Chmod(p, mode))
 	}
 	fill := func(pkg string) {
 		write(pkg, "manifest.json", `{"id":"tests.own","description":"d","permissions_required":["exec","filesystem.write"]}`, 0o644)
-		write(pkg, "commands.yaml", "slash_commands:\n  - name: /own\n    actions:\n"+
-			"      - {id: call, description: d, handler: bin/show, args: [{name: word, required: true}]}\n"+
-			"      - {id: argv, description: d, argv: [say, '{word}'], args: [{name: word, required: true}]}\n"+
-			"      - {id: change, description: d, argv: [change]}\n", 0o644)
+		write(pkg, "commands.yaml", `slash_commands:
+  - name: /own
+    actions:
+      - {id: call, description: d, handler: bin/show, args: [{name: word, required: true}]}
+      - {id: argv, description: d, argv: [say, '{word}'], args: [{name: word, required: true}]}
+      - {id: change, description: d, argv: [change]}
+`, 0o644)
 		write(pkg, "bin/show", "#!/bin/sh\ncat\n", 0o755)
 		write(pkg, "bin/say", "#!/bin/sh\necho \"said $1\"\n", 0o755)
 		write(pkg, "tools/change", "#!/bin/sh\necho more >> \"$0\"\n", 0o755)
@@ -57,9 +53,7 @@ func TestOwnProgram(t *testing.T) {
 			}
 			return nil, capability.Detail{}, &capability.Error{Kind: capability.NotFound, Op: "look up", Target: string(id)}
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, err)
 		t.Cleanup(func() { e.Close() })
 		return e
 	}
@@ -93,9 +87,7 @@ func TestOwnProgram(t *testing.T) {
 	// The catalog has not noticed: the executor has.
 	write(pkg, "lib/more", "x", 0o644)
 	denied(e, "changed since they were read")
-	if err := os.RemoveAll(filepath.Join(pkg, "lib")); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.RemoveAll(filepath.Join(pkg, "lib")))
 	write(pkg, "work/written", "x", 0o644)
 	if r, err := e.Invoke(t.Context(), executortest.Call("command:own/argv", `{"word":"x"}`)); err != nil || r.Failed {
 		t.Errorf("with what it wrote itself: %+v, %v", r, err)

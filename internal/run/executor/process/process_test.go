@@ -21,6 +21,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/executor"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit"
 	"ken/internal/testkit/executortest"
 )
 
@@ -47,18 +48,14 @@ func newBench(t *testing.T, change func(*Config)) *bench {
 	executortest.Confined(t)
 	b := &bench{dir: executortest.Dir(t), catalog: map[capability.ID]*capability.Capability{}, schemas: map[capability.ID]string{}}
 	bin := filepath.Join(b.dir, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Mkdir(bin, 0o755))
 	for name, script := range map[string]string{
 		"show":  `for a in "$@"; do printf '<%s>' "$a"; done`,
 		"run":   `eval "$2"`, // as good as any tool that was taken over
 		"fail":  `echo out; echo err >&2; exit "$2"`,
 		"flood": `head -c 5000000 /dev/zero | tr '\0' x; echo END`,
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		executortest.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	cfg := Config{
 		Extensions: filepath.Join(b.dir, "extensions"), Path: bin + ":/usr/bin:/bin",
@@ -69,15 +66,13 @@ func newBench(t *testing.T, change func(*Config)) *bench {
 			}
 			return c, capability.Detail{Schema: json.RawMessage(b.schemas[id])}, nil
 		},
-		Limits: sandbox.Limits{Wall: 2 * time.Minute},
+		Limits: sandbox.Limits{Wall: testkit.Patience},
 	}
 	if change != nil {
 		change(&cfg)
 	}
 	e, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	t.Cleanup(func() { e.Close() })
 	b.Executor = e
 	for _, tool := range []string{"show", "run", "fail", "flood"} {
@@ -158,8 +153,7 @@ func TestChecklist(t *testing.T) {
 		SecureErrors: func(t *testing.T) {
 			b := newBench(t, func(c *Config) { c.Getenv = func(string) (string, bool) { return "hunter2secret", true } })
 			b.add("tools.gone", "do", &capability.Recipe{Runner: "exec.gone", Action: "do"}, argsSchema)
-			c := b.add("tools.show", "env", &capability.Recipe{Runner: "exec.show", Env: []string{"LD_PRELOAD"}}, argsSchema)
-			_ = c
+			b.add("tools.show", "env", &capability.Recipe{Runner: "exec.show", Env: []string{"LD_PRELOAD"}}, argsSchema)
 			for _, call := range []capability.Call{
 				executortest.Call("command:gone/do", `{"args":["my-private-argument"]}`),
 				executortest.Call("command:show/env", `{"args":["my-private-argument"]}`),
@@ -198,9 +192,7 @@ func TestChecklist(t *testing.T) {
 func testWorkDir(t *testing.T) {
 	b := newBench(t, nil)
 	secret := filepath.Join(b.dir, "secret.txt")
-	if err := os.WriteFile(secret, []byte("TOPSECRET"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.WriteFile(secret, []byte("TOPSECRET"), 0o644))
 	// S5.27: a program that does not declare permission to write cannot, and is
 	// told so.
 	if r := b.sh(t, `echo lost > mine; echo lost > ../lost.txt; cat /etc/passwd`); !strings.Contains(fmt.Sprint(r.Parts), "Read-only file system") || strings.Contains(stdout(r), "daemon") {
@@ -233,26 +225,13 @@ func testWorkDir(t *testing.T) {
 	}
 
 	// A link in the place of a work directory leads to another extension's.
-	if err := os.Mkdir(filepath.Join(b.dir, "extensions", "tools.show"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../tools.other/work", filepath.Join(b.dir, "extensions", "tools.show", "work")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Invoke(t.Context(), executortest.Call("command:show/do", `{}`)); capability.KindOf(err) != capability.Denied {
-		t.Errorf("Invoke with a linked work directory = %v, want denied", err)
-	}
+	executortest.Must(t, os.Mkdir(filepath.Join(b.dir, "extensions", "tools.show"), 0o700))
+	executortest.Must(t, os.Symlink("../tools.other/work", filepath.Join(b.dir, "extensions", "tools.show", "work")))
+	executortest.Fails(t, b, executortest.Call("command:show/do", `{}`), capability.Denied)
 	for _, id := range []string{"..", "../../etc", ".hidden", "a b", ""} {
 		c := b.add("tools.bad", "do", &capability.Recipe{Runner: "exec.show"}, argsSchema)
 		c.RequiredTools = []string{"extension:" + id}
-		_, err := b.Invoke(t.Context(), executortest.Call("command:bad/do", `{}`))
-		if id == "../../etc" { // slashes become part of one name
-			if err == nil || capability.KindOf(err) != capability.Invalid {
-				t.Errorf("extension %q: %v, want invalid", id, err)
-			}
-		} else if capability.KindOf(err) != capability.Invalid || err == nil {
-			t.Errorf("extension %q: %v, want invalid", id, err)
-		}
+		executortest.Fails(t, b, executortest.Call("command:bad/do", `{}`), capability.Invalid)
 	}
 }
 
@@ -299,18 +278,14 @@ func testEnvironment(t *testing.T) {
 }
 
 func testTimeout(t *testing.T) {
-	b := newBench(t, nil)
-	b.catalog["command:run/do"].Run.TimeoutSec = 8
 	word := executortest.Nap(86311)
-	r := b.sh(t, `echo begun; (setsid sleep `+word+` &) ; sleep `+word+` & sleep `+word)
-	if !r.Failed || r.Meta["end"] != "timed-out" || r.Meta["limit"] != "wall" || stdout(r) != "begun\n" {
-		t.Errorf("a run over its time gave %+v, want a failed result with what it wrote", r)
-	}
-	if executortest.Running(t, word) {
-		t.Error("a process outlived its call")
+	b := newBench(t, nil)
+	b.catalog["command:run/do"].Run.TimeoutSec = 1
+	if r := b.sh(t, "sleep "+word); !r.Failed || r.Meta["end"] != "timed-out" || r.Meta["limit"] != "wall" {
+		t.Errorf("a run over its time gave %+v, want a failed result", r)
 	}
 	// A recipe cannot raise the cap.
-	b = newBench(t, func(c *Config) { c.Limits.Wall = 500 * time.Millisecond })
+	b = newBench(t, func(c *Config) { c.Limits.Wall = 100 * time.Millisecond })
 	b.catalog["command:run/do"].Run.TimeoutSec = 3600
 	if r := b.sh(t, "sleep "+word); r.Meta["end"] != "timed-out" {
 		t.Errorf("a recipe raised its time: %+v", r.Meta)
@@ -319,11 +294,11 @@ func testTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{})
 	go func() { <-begun; cancel() }()
-	call := executortest.Call("command:run/do", map[string]any{"args": []string{"echo begun; sleep " + word}})
+	call := executortest.Call("command:run/do", map[string]any{"args": []string{"(setsid sleep " + word + " &); sleep " + word + " & echo begun; sleep " + word}})
 	call.Live = signal(begun)
 	b = newBench(t, nil)
 	res, err := b.Invoke(ctx, call)
-	if err != nil || !res.Failed || res.Meta["end"] != "cancelled" || executortest.Running(t, word) {
+	if err != nil || !res.Failed || res.Meta["end"] != "cancelled" || stdout(res) != "begun\n" || executortest.Running(t, word) {
 		t.Errorf("a cancelled run gave %+v, %v", res, err)
 	}
 }
@@ -352,9 +327,7 @@ func testAttacks(t *testing.T) {
 		call := executortest.Call("command:show/do", map[string]any{"args": []string{text}})
 		refused := len(text) > 1 && text[0] == '-' || strings.ContainsRune(text, 0) || len(text) > 128<<10
 		if refused {
-			if _, err := b.Invoke(t.Context(), call); capability.KindOf(err) != capability.Invalid || err == nil {
-				t.Errorf("Invoke(%.40q) = %v, want invalid", text, err)
-			}
+			executortest.Fails(t, b, call, capability.Invalid)
 			continue
 		}
 		if got, want := stdout(b.invoke(t, call)), "<do><"+text+">"; got != want {
@@ -417,20 +390,14 @@ func TestProgram(t *testing.T) {
 	}
 	show := b.catalog["command:show/do"]
 	p, err := b.programs.Find("show")
-	if err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, err)
 	show.Run.ProgramSHA256 = p.SHA256
 	if r := b.invoke(t, executortest.Call("command:show/do", `{}`)); stdout(r) != "<do>" || r.Meta["program_sha256"] != p.SHA256 {
 		t.Errorf("the pinned program gave %+v", r)
 	}
-	if err := os.WriteFile(p.Path, []byte("#!/bin/sh\necho other\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.WriteFile(p.Path, []byte("#!/bin/sh\necho other\n"), 0o755))
 	executortest.Refused(t, b, executortest.Call("command:show/do", `{}`), capability.Denied, "program_sha256")
-	if err := os.Chmod(p.Path, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	executortest.Must(t, os.Chmod(p.Path, 0o777))
 	show.Run.ProgramSHA256 = ""
 	executortest.Refused(t, b, executortest.Call("command:show/do", `{}`), capability.Unavailable, "any user can write")
 }
@@ -446,9 +413,7 @@ func TestChanged(t *testing.T) {
 // TestNetwork: nothing is reached unless it was granted, and then only that
 // (S5.25); the listener counts.
 func TestNetwork(t *testing.T) {
-	if _, err := os.Stat("/usr/bin/curl"); err != nil {
-		t.Skip("cannot here: curl is not installed")
-	}
+	testkit.Programs(t, "curl")
 	hits := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hits++; w.Write([]byte("hello")) }))
 	defer srv.Close()
@@ -472,12 +437,6 @@ func TestNetwork(t *testing.T) {
 	if r := b.sh(t, script); stdout(r) == "hello" || hits != 1 || r.Meta["connections_refused"] == "0" {
 		t.Errorf("with another grant: %+v, %d hits", r, hits)
 	}
-}
-
-// trueTool is a catalog that holds /usr/bin/true.
-func trueTool(context.Context, capability.ID) (*capability.Capability, capability.Detail, error) {
-	return &capability.Capability{ID: "command:t/do", Hash: "h", Run: &capability.Recipe{Runner: "exec.true"}, RequiredTools: []string{"extension:t"}, Origin: packaged},
-		capability.Detail{Schema: json.RawMessage(argsSchema)}, nil
 }
 
 // TestWorkDirIsNotBorrowed: only what a package brought works in its folder. A

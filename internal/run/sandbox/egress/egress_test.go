@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,14 +18,25 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ken/internal/testkit"
 )
+
+// must ends the test at the first error.
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 // A ledger keeps what a proxy reports.
 type ledger struct {
-	mu   sync.Mutex
-	list []Connection
+	mu    sync.Mutex
+	list  []Connection
+	proxy *Proxy
 }
 
 func (l *ledger) add(c Connection) {
@@ -45,14 +57,11 @@ func serve(t *testing.T, cfg Config) (*http.Client, *ledger, string) {
 	book := new(ledger)
 	cfg.Report = book.add
 	p, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	book.proxy = p
 	path := filepath.Join(t.TempDir(), "p")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.ServeListener(ctx, l) }()
@@ -68,7 +77,7 @@ func serve(t *testing.T, cfg Config) (*http.Client, *ledger, string) {
 			t.Errorf("Serve = %v", err)
 		}
 	})
-	return &http.Client{Transport: transport, Timeout: 10 * time.Second}, book, path
+	return &http.Client{Transport: transport, Timeout: testkit.Patience}, book, path
 }
 
 func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello %s", r.Host) }
@@ -123,9 +132,7 @@ func TestProxy(t *testing.T) {
 			if tt.want == "" && hits != before {
 				t.Error("the host was reached")
 			}
-			for len(book.all()) == 0 {
-				time.Sleep(time.Millisecond) // a tunnel is reported when it closes
-			}
+			testkit.Wait(t, "it is reported, a tunnel when it closes", func() bool { return len(book.all()) > 0 })
 			c := book.all()[0]
 			if !strings.Contains(c.Refused, tt.why) || (tt.want == "") != (c.Refused != "") {
 				t.Errorf("reported %+v, want %q", c, tt.why)
@@ -146,9 +153,7 @@ func TestRedirect(t *testing.T) {
 	defer outer.Close()
 	client, _, _ := serve(t, Config{Allow: []string{outer.Listener.Addr().String()}, Networks: loopback})
 	resp, err := client.Get(outer.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden || reached {
 		t.Errorf("status %d, reached %v, want 403 and not reached", resp.StatusCode, reached)
@@ -162,15 +167,11 @@ func TestHostHeader(t *testing.T) {
 	host := srv.Listener.Addr().String()
 	_, _, path := serve(t, Config{Allow: []string{host}, Networks: loopback})
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET http://%s/ HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n", host)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body, _ := io.ReadAll(resp.Body)
 	if want := "hello " + host; string(body) != want {
 		t.Errorf("the host saw %q, want %q", body, want)
@@ -193,9 +194,7 @@ func TestBytes(t *testing.T) {
 	for _, tt := range tests {
 		client, book, _ := serve(t, Config{Allow: []string{host}, Networks: loopback, MaxBytes: tt.max})
 		resp, err := client.Get(srv.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n, err := io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if (err == nil) != tt.whole || (n == size) != tt.whole {
@@ -222,9 +221,7 @@ func TestRate(t *testing.T) {
 		start, sum := time.Now(), 0
 		for sum < 1_000_000 {
 			n, err := m.take(t.Context(), 1_000_000-sum)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sum += n
 		}
 		if d := time.Since(start); d < 9500*time.Millisecond || d > 10*time.Second {
@@ -254,9 +251,7 @@ func TestConnections(t *testing.T) {
 	}()
 	<-here
 	resp, err := client.Get(srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("second connection: status %d, want %d", resp.StatusCode, http.StatusTooManyRequests)
@@ -298,13 +293,9 @@ func TestAllowed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		rules, err := parseRules([]string{tt.rule})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		target, err := parseTarget(tt.target, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := allowed(rules, target); got != tt.want {
 			t.Errorf("allowed(%q, %q) = %v, want %v", tt.rule, tt.target, got, tt.want)
 		}
@@ -344,10 +335,8 @@ func clientHello(t testing.TB, name string) []byte {
 		tls.Client(a, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
 		a.Close()
 	}()
-	record, err := readHello(b, bufio.NewReader(b), 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	record, err := readHello(b, bufio.NewReader(b), testkit.Patience)
+	must(t, err)
 	return record
 }
 
@@ -402,25 +391,10 @@ func TestAllow(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 30_000)) }))
 	defer plain.Close()
 	cfg := Config{MaxBytes: 100_000, NoMetadata: true, Networks: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
-	p, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.ServeListener(ctx, l) }()
-	transport := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()})}
-	defer func() {
-		transport.CloseIdleConnections()
-		cancel()
-		<-done
-	}()
+	client, book, _ := serve(t, cfg)
+	p := book.proxy
 	get := func(address string) string {
-		resp, err := (&http.Client{Transport: transport}).Get(address)
+		resp, err := client.Get(address)
 		if err != nil {
 			return err.Error()
 		}

@@ -57,11 +57,10 @@ func TestEgress(t *testing.T) {
 	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	const get = `u=${URL#http://}; exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:} && printf 'GET %s/ HTTP/1.0\r\n\r\n' "$URL" >&3 && cat <&3`
 	tests := []struct {
-		name, script string
-		url          string
-		egress       sandbox.Egress
-		want         string // in stdout
-		not          string
+		name, script, url string
+		egress            sandbox.Egress
+		want              string // in stdout
+		not               string
 	}{
 		{"through the proxy", get, srv.URL, proxy(loopback), "hello", ""},
 		{"another host", get, other.URL, proxy(loopback), "403", "hello"},
