@@ -22,59 +22,6 @@ func place(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestFiles(t *testing.T) {
-	dir := place(t, map[string]string{
-		"bin/python3": "python", "bin/sh": "sh", "bin/bash": "bash", "bin/env": "env", "bin/git": "git", "bin/make": "make", "bin/node": "node", "bin/timeout": "timeout",
-		"bin/tool": "#!/usr/bin/env python3\n", "ws/x.py": "x", "ws/data.csv": "1", "ws/hook.js": "h", "ws/main.js": "m", "ws/run.sh": "#!/bin/true\n",
-		"ws/sub/y.py": "y", "ws/Makefile": "all:",
-	})
-	p, ws := NewPrograms(filepath.Join(dir, "bin")), filepath.Join(dir, "ws")
-	tests := []struct {
-		commands string // one for each line
-		want     string
-	}{
-		{"git status", "git"},
-		{"git add x.py", "git"}, // git does not run x.py
-		{"python3 x.py data.csv", "python3 ws/x.py"},
-		{"python3 -u x.py", "python3 ws/x.py"},
-		{"node -r ./hook.js main.js", "node ws/hook.js ws/main.js"},
-		{"sh run.sh", "sh ws/run.sh /bin/true"},
-		{"./run.sh", "ws/run.sh /bin/true"},
-		{"env -- python3 x.py", "env python3 ws/x.py"},
-		{"timeout 5 python3 x.py", "timeout python3 ws/x.py"},
-		{"bash -c python3|x.py", "bash python3 ws/x.py"},
-		{"cd sub\npython3 y.py", "python3 ws/sub/y.py"},
-		{"tool", "tool /usr/bin/env python3"},
-		{"make all", "make ws/Makefile"},
-		{". run.sh", "ws/run.sh /bin/true"},
-		{"python3 missing.py", "python3"},
-		{"echo hi", ""},
-	}
-	for _, test := range tests {
-		var commands [][]string
-		for line := range strings.SplitSeq(test.commands, "\n") {
-			argv := strings.Fields(line)
-			for i := range argv {
-				argv[i] = strings.ReplaceAll(argv[i], "|", " ")
-			}
-			commands = append(commands, argv)
-		}
-		var got []string
-		for _, f := range p.Code(Task{Commands: commands, Dirs: []string{ws}}).Files {
-			got = append(got, strings.TrimPrefix(f.Name, dir+"/"))
-			if len(f.SHA256) != 64 {
-				t.Errorf("%s: the digest of %s is %q", test.commands, f.Name, f.SHA256)
-			}
-		}
-		slices.Sort(got)
-		want := strings.Fields(test.want)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("Files(%q) = %q, want %q", test.commands, got, want)
-		}
-	}
-}
-
 // TestCodeOfLines: every file that a line may run counts, however the line names
 // it. Where the line hides something, Unknown says so.
 func TestCodeOfLines(t *testing.T) {
@@ -91,6 +38,9 @@ func TestCodeOfLines(t *testing.T) {
 		want         string // a file that counts
 		known        bool   // nothing is unknown
 	}{
+		{line: "cd k; ./x.sh", argv: [][]string{{"cd", "k"}, {"./x.sh"}}, want: "k/x.sh", known: true},
+		{line: "timeout 5 python3 m.py", argv: [][]string{{"timeout", "5", "python3", "m.py"}}, want: "m.py", known: true},
+		{line: ". x.sh", argv: [][]string{{".", "x.sh"}}, want: "x.sh", known: true},
 		{line: "sh < x.sh", opaque: "a redirection", argv: [][]string{{"sh"}}, want: "x.sh"},
 		{line: "cat x.sh | sh", argv: [][]string{{"cat", "x.sh"}, {"sh"}}, want: "x.sh"},
 		{line: "bash -lc 'sh x.sh'", argv: [][]string{{"bash", "-lc", "sh x.sh"}}, want: "x.sh"},
@@ -126,7 +76,7 @@ func TestCodeOfLines(t *testing.T) {
 		{line: "pytest", argv: [][]string{{"pytest"}}},
 		{line: "git commit -m x", argv: [][]string{{"git", "commit", "-m", "x"}}, known: true},
 		{line: "git diff --stat x.sh", argv: [][]string{{"git", "diff", "--stat", "x.sh"}}, known: true},
-		{line: "curl -o out.txt u", argv: [][]string{{"curl", "-o", "out.txt", "u"}}, known: true},
+		{line: "curl -o out.txt u", argv: [][]string{{"curl", "-o", "out.txt", "u"}}, want: "out.txt", known: true},
 		{line: "git status", argv: [][]string{{"git", "status"}}, known: true},
 		{line: "cat x.sh", argv: [][]string{{"cat", "x.sh"}}, known: true},
 	}
@@ -134,6 +84,9 @@ func TestCodeOfLines(t *testing.T) {
 		got := p.Code(Task{Commands: test.argv, Shell: "/bin/sh", Text: test.line, Opaque: test.opaque, Dirs: []string{ws}})
 		if test.want != "" && !slices.ContainsFunc(got.Files, func(f File) bool { return f.Path == filepath.Join(ws, test.want) }) {
 			t.Errorf("Code(%s) = %+v, want %s in it", test.line, got, test.want)
+		}
+		if test.want == "" && test.known && slices.ContainsFunc(got.Files, func(f File) bool { return strings.HasPrefix(f.Path, ws) }) {
+			t.Errorf("Code(%s) = %+v, want no file of the workspace", test.line, got)
 		}
 		if (got.Unknown == "") != test.known {
 			t.Errorf("Code(%s): unknown is %q, want known: %v", test.line, got.Unknown, test.known)

@@ -145,36 +145,3 @@ func TestGitEnvironment(t *testing.T) {
 		must(t, os.Remove(ran))
 	}
 }
-
-// TestGitConfigLikeGit: a configuration is read as git reads it.
-func TestGitConfigLikeGit(t *testing.T) {
-	testkit.Programs(t, "git")
-	for _, text := range []string{
-		"", "[a]\nb=c\n", "[a] b = c", "[A \"X y\"]\n\tB-c = d ; e\n", "[a]\nb = \\\n!c\n", "[a]\nb = \"c # d\" e # f\n", "[a]\nb\nc =\n", "[a.B]\nc = d\n", "[a]\r\nb = c\r\n",
-		"[a]\nb = \"c\\nd\\t\\\"\"\n", "[a]\nb = \"c\n", "[a]\nb = \\x\n", "[a\nb = c\n", "[a \"b\\\"c\"] d = e\n", "[a]\n1b = c\n", "[a]\nb_c = d\n", "# x\n[a] # y\n; z\n b = c\n",
-		"[a]\nb = c \\\n  d\n[e]\nf = g\n", "[a]b=c[d]e=f\n", "\ufeff[a]\nb = c\n", "[a]\nb = c\\\\\nd = e\n", "[a \"b\" ]\nc = d\n", "[ a]\nb = c\n",
-	} {
-		name := filepath.Join(t.TempDir(), "config")
-		must(t, os.WriteFile(name, []byte(text), 0o644))
-		out, err := exec.Command("git", "config", "--file", name, "--null", "--list").Output()
-		settings, ours := readGitConfig(text)
-		if err == nil && ours != nil || err != nil && ours == nil {
-			t.Errorf("%q: git says %v, we say %v", text, err, ours)
-			continue
-		}
-		if err != nil {
-			continue
-		}
-		var got strings.Builder
-		for _, s := range settings {
-			sub := s.sub
-			if sub != "" {
-				sub += "."
-			}
-			got.WriteString(s.section + "." + sub + s.key + "\n" + s.value + "\x00")
-		}
-		if want := strings.ReplaceAll(string(out), "a.b\x00", "a.b\n\x00"); got.String() != want {
-			t.Errorf("%q: %q, git says %q", text, got.String(), want)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,22 +203,6 @@ func TestWorkExchanged(t *testing.T) {
 	}
 }
 
-// TestHardLink tries to bring a file from outside into the work directory.
-func TestHardLink(t *testing.T) {
-	for _, p := range []Profile{Full, Landlock} {
-		dir := t.TempDir()
-		secret := filepath.Join(dir, "secret")
-		must(t, os.WriteFile(secret, []byte("secret"), 0o666))
-		work := inside(t)
-		s := shell(work, `ln "$F" stolen && cat stolen; echo own >a && ln a b && cat b`)
-		s.Env = []string{"F=" + secret}
-		says(t, mustRun(t, p, s), "own\n")
-		if _, err := work.Lstat("stolen"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: the link is there: %v", p, err)
-		}
-	}
-}
-
 // TestOddFiles has the quota look at what would hang or mislead it: a FIFO, a
 // link that leads in circles, one that leads out to a large tree.
 func TestOddFiles(t *testing.T) {
@@ -227,17 +210,5 @@ func TestOddFiles(t *testing.T) {
 	s.Limits.Disk = 4 * mib
 	if o := mustRun(t, Full, s); o.End != Exited || o.Stdout.Text() != "done\n" || o.Used.Disk > mib {
 		t.Errorf("Run = %s %q with %d bytes of disk", o.End, o.Stdout.Text(), o.Used.Disk)
-	}
-}
-
-// TestScratch fills /tmp, which is memory, and finds it bounded and new.
-func TestScratch(t *testing.T) {
-	s := shell(inside(t), "ls -A /tmp | wc -l; head -c 3000000 /dev/zero >/tmp/f; wc -c </tmp/f; touch /x /usr/x || echo read-only")
-	s.Limits.Scratch = mib
-	s.System = slices.DeleteFunc(SystemPaths(), func(p string) bool { return strings.HasPrefix(p, "/tmp") })
-	o := mustRun(t, Full, s)
-	f := strings.Fields(o.Stdout.Text())
-	if len(f) != 3 || f[1] != strconv.Itoa(mib) || f[2] != "read-only" {
-		t.Errorf("scratch = %q (%s), want one MiB and a read-only root", o.Stdout.Text(), o.Stderr.Text())
 	}
 }

@@ -82,38 +82,30 @@ func (f fence) enter() error {
 }
 
 // filtered is the main function of a test binary under a filter.
-func filtered(name string) int {
+func filtered(name string) error {
 	if err := fences()[name].enter(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	dir, err := os.MkdirTemp("", "sandbox-filtered-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	defer os.RemoveAll(dir)
 	work, err := os.OpenRoot(dir)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
 	said := map[string]string{}
 	for _, require := range []Requirement{Off, BestEffort, RequireLandlock, RequireFull} {
 		o, err := Run(context.Background(), Spec{Path: "/bin/echo", Args: []string{"echo", "hello"}, Work: work, Require: require, Limits: Limits{Wall: testkit.Patience}})
 		said[string(require)] = fmt.Sprintf("%s %d %s", o.Isolation.Profile, o.ExitCode, strings.TrimSpace(o.Stdout.Text()))
-		var r *Refusal
-		switch {
-		case errors.As(err, &r):
+		if r, ok := errors.AsType[*Refusal](err); ok {
 			said[string(require)] = "refused: " + r.Error()
-		case err != nil:
+		} else if err != nil {
 			said[string(require)] = err.Error()
 		}
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
-		return 1
-	}
-	return 0
+	return json.NewEncoder(os.Stdout).Encode(said)
 }
 
 // TestUnderFilters: in a container or service whose manager blocks system

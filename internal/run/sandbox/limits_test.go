@@ -88,28 +88,6 @@ func TestProcessLimit(t *testing.T) {
 	})
 }
 
-// TestTwoRunsApart shows that one run's processes do not count for another.
-func TestTwoRunsApart(t *testing.T) {
-	testkit.CI(t, "waits for many processes")
-	s := shell(inside(t), "for i in $(seq 10); do sleep 0.3 & done; wait; echo done")
-	s.Limits.Processes = 15
-	done := make(chan Outcome, 2)
-	for range 2 {
-		go func() {
-			o, err := runIn(context.Background(), Full, s)
-			if err != nil {
-				t.Error(err)
-			}
-			done <- o
-		}()
-	}
-	for range 2 {
-		if o := <-done; o.Stdout.Text() != "done\n" || o.Stderr.Bytes != 0 {
-			t.Errorf("Run = %s %q %q", o.End, o.Stdout.Text(), o.Stderr.Text())
-		}
-	}
-}
-
 // TestT10Flood lets a tool write far more than is kept, and the count is true. A
 // flood without end is stopped, even if its reader does not read.
 func TestT10Flood(t *testing.T) {

@@ -74,17 +74,3 @@ func TestMaskGranted(t *testing.T) {
 		t.Errorf("masked: %q %q", o.Stdout.Text(), o.Stderr.Text())
 	}
 }
-
-// TestCoverMany: it applies more covers than descriptors can be sent to a
-// helper.
-func TestCoverMany(t *testing.T) {
-	testkit.CI(t, "makes 900 files")
-	work := inside(t)
-	s := shell(work, `for d in d*; do echo x >$d/AGENTS.md && echo wrote; cat $d/.env && echo read; done 2>/dev/null; echo done`)
-	for i := range 300 {
-		dir := fmt.Sprintf("d%d", i)
-		must(t, work.Mkdir(dir, 0o755), work.WriteFile(dir+"/AGENTS.md", nil, 0o644), work.WriteFile(dir+"/.env", []byte("secret"), 0o644))
-		s.Protect, s.Mask = append(s.Protect, dir+"/AGENTS.md"), append(s.Mask, dir+"/.env")
-	}
-	says(t, mustRun(t, Full, s), "done\n")
-}

@@ -64,25 +64,3 @@ func parent(t *testing.T, pid int) (ppid int) {
 	}
 	return ppid
 }
-
-// TestRunWithoutNest is what happens where there is none.
-func TestRunWithoutNest(t *testing.T) {
-	if shielded() {
-		t.Skip("cannot here: a shielded process needs the nest")
-	}
-	theNest.mu.Lock()
-	control := theNest.control
-	theNest.control = nil
-	theNest.mu.Unlock()
-	defer func() {
-		theNest.mu.Lock()
-		theNest.control = control
-		theNest.mu.Unlock()
-	}()
-	if h := spares.take(Full); h != nil {
-		h.dismiss()
-	}
-	if o := mustRun(t, Full, shell(inside(t), "echo x")); o.Stdout.Text() != "x\n" || o.Isolation.Profile != Full {
-		t.Errorf("Run = %q under %s", o.Stdout.Text(), o.Isolation.Profile)
-	}
-}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ken/internal/run/sandbox/confine"
 	"ken/internal/testkit"
 )
 
@@ -124,25 +124,15 @@ func TestDefaultMemory(t *testing.T) {
 	})
 }
 
-// TestFirstToDie: the kernel, out of memory, kills a tool before its runtime.
-func TestFirstToDie(t *testing.T) {
-	mine, err := os.ReadFile("/proc/self/oom_score_adj")
-	must(t, err)
-	for _, p := range []Profile{Full, None} { // in landlock a tool cannot look
-		o := mustRun(t, p, shell(inside(t), "cat /proc/self/oom_score_adj; echo -500 >/proc/self/oom_score_adj"))
-		if got := o.Stdout.Text(); got != "1000\n" || got == string(mine) {
-			t.Errorf("%s: oom_score_adj = %q, want 1000 (ours is %s)", p, got, mine)
-		}
-	}
-}
-
 // TestOtherProcesses changes priorities and limits of a process outside, and
 // of its own.
 func TestOtherProcesses(t *testing.T) {
-	if _, err := os.Stat("/usr/bin/renice"); err != nil {
-		t.Skip("cannot here: no renice")
-	}
-	victim := newSleeper(t)
+	testkit.Programs(t, "renice")
+	sleeper := exec.Command("sleep", "1000")
+	must(t, sleeper.Start())
+	defer sleeper.Wait()
+	defer sleeper.Process.Kill()
+	victim := sleeper.Process.Pid
 	nice := func() int {
 		n, err := unix.Getpriority(unix.PRIO_PROCESS, victim)
 		must(t, err)
@@ -161,19 +151,4 @@ func TestOtherProcesses(t *testing.T) {
 			t.Errorf("%s: control: its own = %q %q, want it changed", p, o.Stdout.Text(), o.Stderr.Text())
 		}
 	}
-}
-
-// newSleeper starts a process that does nothing.
-func newSleeper(t *testing.T) int {
-	t.Helper()
-	r, w, err := os.Pipe()
-	must(t, err)
-	defer r.Close()
-	p, err := os.StartProcess(selfExe, []string{confine.HoldName}, &os.ProcAttr{Files: []*os.File{r}})
-	must(t, err)
-	t.Cleanup(func() {
-		w.Close()
-		p.Wait()
-	})
-	return p.Pid
 }

@@ -385,33 +385,6 @@ func TestS5U05Bounded(t *testing.T) {
 	}
 }
 
-// TestS507Facts: the permission is llm, and nothing is read or sent before the
-// call was decided on.
-func TestS507Facts(t *testing.T) {
-	r := newRig(t, says(), nil)
-	r.keep(t, "x", false)
-	for _, tool := range Tools() {
-		c := call(tool.Capability.ID, object{"response": "last"})
-		if tool.Capability.Run.Runner == RunnerSchema {
-			c = call(tool.Capability.ID, object{"schema": object{"type": "string"}})
-		}
-		f, err := r.Facts(t.Context(), c, &tool.Capability)
-		if err != nil || len(f.Required) != 1 || f.Required[0] != "llm" || len(f.Hosts)+len(f.Paths)+len(f.Commands) != 0 {
-			t.Errorf("Facts(%s) = %+v, %v, want llm alone", tool.Capability.ID, f, err)
-		}
-	}
-	if r.asked != 0 || len(r.fake.Requests()) != 0 {
-		t.Errorf("Facts asked for the model %d times and sent %d requests", r.asked, len(r.fake.Requests()))
-	}
-	c, _, _ := lookup(t.Context(), "command:other")
-	if _, err := r.Facts(t.Context(), call("command:other", `{}`), c); capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), RunnerResponse) {
-		t.Errorf("Facts of another runner = %v, want the runners that there are", err)
-	}
-	if _, err := New(Config{}); err == nil {
-		t.Error("New without results = nil, want an error")
-	}
-}
-
 // TestS507Checklist is S5.54 for the two tools.
 func TestS507Checklist(t *testing.T) {
 	r := newRig(t, nil, nil)
@@ -457,6 +430,10 @@ func TestS507Checklist(t *testing.T) {
 			}
 		},
 		SecureErrors: func(t *testing.T) {
+			c, _, _ := lookup(t.Context(), "command:other")
+			if _, err := r.Facts(t.Context(), call("command:other", `{}`), c); capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), RunnerResponse) {
+				t.Errorf("Facts of another runner = %v, want the runners that there are", err)
+			}
 			_, err := r.Invoke(t.Context(), call("tool:analyze_response", object{"response": "x", "question": strings.Repeat("hunter2", 1000)}))
 			if err == nil || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("Invoke = %v, want an error without the question", err)
@@ -482,7 +459,17 @@ func TestS507Checklist(t *testing.T) {
 			}
 		},
 		PermissionReview: func(t *testing.T) {
+			// Nothing is read or sent before the call was decided on.
+			r := newRig(t, says(), nil)
 			for _, tool := range Tools() {
+				args := object{"response": "last"}
+				if tool.Capability.Run.Runner == RunnerSchema {
+					args = object{"schema": object{"type": "string"}}
+				}
+				f, err := r.Facts(t.Context(), call(tool.Capability.ID, args), &tool.Capability)
+				if err != nil || len(f.Required) != 1 || f.Required[0] != "llm" || len(f.Hosts)+len(f.Paths)+len(f.Commands)+r.asked != 0 {
+					t.Errorf("Facts(%s) = %+v, %v, want llm alone", tool.Capability.ID, f, err)
+				}
 				c := tool.Capability
 				if c.Effects.ReadOnly != capability.Yes || len(c.Permissions) != 1 || c.Permissions[0] != PermLLM || !json.Valid(tool.Detail.Schema) {
 					t.Errorf("%s declares %+v", c.ID, c)

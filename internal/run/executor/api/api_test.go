@@ -432,21 +432,14 @@ func TestRedirects(t *testing.T) {
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { other.Store(r.Clone(context.Background())); echo(w, r) }))
 	defer far.Close()
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/near":
-			http.Redirect(w, r, "/end?x=1", http.StatusFound)
-		case "/keep":
-			http.Redirect(w, r, "/end", http.StatusTemporaryRedirect)
-		case "/far":
-			http.Redirect(w, r, far.URL+"/end", http.StatusFound)
-		case "/meta":
-			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
-		case "/user":
-			http.Redirect(w, r, "http://u:p@"+r.Host+"/end", http.StatusFound)
-		case "/loop":
-			http.Redirect(w, r, "/loop", http.StatusFound)
-		default:
+		to := map[string]string{"/near": "/end?x=1", "/keep": "/end", "/far": far.URL + "/end", "/meta": "http://169.254.169.254/", "/user": "http://u:p@" + r.Host + "/end", "/loop": "/loop"}
+		switch at := to[r.URL.Path]; {
+		case at == "":
 			echo(w, r)
+		case r.URL.Path == "/keep":
+			http.Redirect(w, r, at, http.StatusTemporaryRedirect)
+		default:
+			http.Redirect(w, r, at, http.StatusFound)
 		}
 	})
 	h.secrets["T_TOKEN"] = "tok-4711-secret"
@@ -631,48 +624,37 @@ func TestRatePerHost(t *testing.T) {
 // TestHostileAnswers: whatever a server sends, the call ends, with a result that
 // says what came.
 func TestHostileAnswers(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	z.Write(make([]byte, 8<<20))
+	z.Close()
+	answers := map[string]struct {
+		header, value, body string
+		failed              bool
+		want                string
+	}{
+		"/bomb":    {"Content-Encoding", "gzip", bomb.String(), true, "requests.bytes"},
+		"/badgzip": {"Content-Encoding", "gzip", "this is no gzip", true, "incomplete"},
+		"/liar":    {"Content-Type", "application/json", "<html>no</html>", false, "and it is not"},
+		"/bytes":   {"Content-Type", "text/plain", "\xff\xfe\x00\x01", false, "\xff\xfe\x00\x01"},
+		"/deep":    {"Content-Type", "application/json", strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), false, "[[["},
+		"/short":   {"Content-Length", "1000", `{"a":1`, true, "incomplete"},
+		"/nothing": {"", "", "", false, "HTTP 204"},
+	}
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/bomb":
-			w.Header().Set("Content-Encoding", "gzip")
-			z := gzip.NewWriter(w)
-			for range 8 {
-				z.Write(make([]byte, 1<<20))
-			}
-			z.Close()
-		case "/short":
-			conn, b, _ := w.(http.Hijacker).Hijack()
-			b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"a\":1")
-			b.Flush()
-			conn.Close()
-		case "/liar":
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, "<html>no</html>")
-		case "/bytes":
-			w.Header().Set("Content-Type", "text/plain")
-			w.Write([]byte{0xff, 0xfe, 0, 1})
-		case "/deep":
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))
-		case "/badgzip":
-			w.Header().Set("Content-Encoding", "gzip")
-			io.WriteString(w, "this is no gzip")
-		case "/nothing":
+		a := answers[r.URL.Path]
+		w.Header().Set(a.header, a.value)
+		if a.body == "" {
 			w.WriteHeader(http.StatusNoContent)
 		}
+		io.WriteString(w, a.body)
 	})
 	h.limits.Bytes = 1 << 20
-	for path, want := range map[string]struct {
-		failed bool
-		text   string
-	}{
-		"/bomb": {true, "requests.bytes"}, "/short": {true, "incomplete"}, "/liar": {false, "and it is not"}, "/bytes": {false, "\xff\xfe\x00\x01"},
-		"/deep": {false, "[[["}, "/badgzip": {true, "incomplete"}, "/nothing": {false, "HTTP 204"},
-	} {
+	for path, want := range answers {
 		h.op("x", "GET", path, nil)
 		r, err := h.call(t, "x", `{}`)
-		if err != nil || r.Failed != want.failed || !strings.Contains(text(r), want.text) || len(text(r)) > 2<<20 {
-			t.Errorf("%s: failed %v, %.200q, %v; want %v, %q", path, r.Failed, text(r), err, want.failed, want.text)
+		if err != nil || r.Failed != want.failed || !strings.Contains(text(r), want.want) || len(text(r)) > 2<<20 {
+			t.Errorf("%s: failed %v, %.200q, %v; want %v, %q", path, r.Failed, text(r), err, want.failed, want.want)
 		}
 	}
 }
@@ -723,23 +705,11 @@ func TestPages(t *testing.T) {
 			w.Header().Set("Link", `<https://evil.example/>; rel="next"`)
 			fmt.Fprint(w, `[1]`)
 		case "/cursor":
-			if n < 3 {
-				fmt.Fprintf(w, `{"items":[%d],"next_cursor":"c%d"}`, n, n+1)
-			} else {
-				fmt.Fprintf(w, `{"items":[%d],"next_cursor":""}`, n)
-			}
+			fmt.Fprintf(w, `{"items":[%d],"next_cursor":%q}`, n, []string{"", "c2", "c3", ""}[n])
 		case "/page":
-			if n < 3 {
-				fmt.Fprintf(w, `{"items":[%d],"total":2}`, n)
-			} else {
-				fmt.Fprint(w, `{"items":[],"total":2}`)
-			}
+			fmt.Fprintf(w, `{"items":[%s],"total":2}`, []string{"", "1", "2", "", ""}[n])
 		case "/next":
-			if n < 3 {
-				fmt.Fprintf(w, `{"data":[%d],"links":{"next":{"href":"/next?n=%d"}}}`, n, n+1)
-			} else {
-				fmt.Fprintf(w, `{"data":[%d]}`, n)
-			}
+			fmt.Fprintf(w, `{"data":[%d]%s}`, n, []string{"", `,"links":{"next":{"href":"/next?n=2"}}`, `,"links":{"next":{"href":"/next?n=3"}}`, ""}[n])
 		case "/same":
 			w.Header().Set("Link", `</same>; rel=next`)
 			fmt.Fprint(w, `[1]`)

@@ -255,6 +255,7 @@ func hostile(dir string) []string {
 // testReadOnly: no text makes query, explain or inspect change a byte, and
 // no file appears beside.
 func testReadOnly(t *testing.T) {
+	testkit.CI(t, "asks hundreds of times")
 	path := shop(t)
 	dir := filepath.Dir(path)
 	before, err := os.ReadFile(path)
@@ -346,6 +347,7 @@ func testOutput(t *testing.T) {
 // testTimeouts: a statement without end stops with its call's time, or when the
 // caller goes, also where SQLite cannot interrupt it; and it changes nothing.
 func testTimeouts(t *testing.T) {
+	testkit.CI(t, "runs statements that have no end")
 	path := shop(t, "CREATE TABLE t (a)")
 	e := rig(t, []Connection{{Name: "brief", Engine: SQLite, Path: path, Write: true, Timeout: 100 * time.Millisecond}, {Name: "long", Engine: SQLite, Path: path}})
 	timeout := func(verb, sql string) {
@@ -406,6 +408,7 @@ func TestLinks(t *testing.T) {
 // TestMemory: the more values a statement holds at once, the shorter each must be,
 // and what is too long for the answer is not copied whole.
 func TestMemory(t *testing.T) {
+	testkit.CI(t, "makes values of megabytes")
 	e := rig(t, []Connection{{Name: "shop", Engine: SQLite, Path: shop(t)}})
 	for _, sql := range []string{
 		"SELECT " + strings.Repeat("a, ", 199) + "a FROM (SELECT hex(randomblob(8000000)) a)",

@@ -356,19 +356,6 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestT10BinaryOutput: bytes that are no text are kept beside a view (K5.08).
-func TestT10BinaryOutput(t *testing.T) {
-	b := newBench(t, nil)
-	r := b.sh(t, `printf 'a\377b'`)
-	var data []byte
-	for _, p := range r.Parts {
-		data = append(data, p.Data...)
-	}
-	if r.Failed || string(data) != "a\xffb" || stdout(r) != "a\uFFFDb" || r.Meta["binary"] != "true" {
-		t.Errorf("binary output gave %+v", r)
-	}
-}
-
 // TestProgram: a program is found in fixed folders only, and is the one that
 // was pinned (K5.06, K5.13, S5.11, S5.13).
 func TestProgram(t *testing.T) {

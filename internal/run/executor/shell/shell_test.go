@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"ken/capability"
 	"ken/internal/run/executor"
 	"ken/internal/run/sandbox"
-	"ken/internal/testkit"
 	"ken/internal/testkit/executortest"
 )
 
@@ -288,24 +286,6 @@ func TestModes(t *testing.T) {
 	if r := run(t, e, cmd("printf ax")); stdout(r) != "ax" {
 		t.Errorf("a prefix with a star: %+v", r)
 	}
-	e, _ = newShell(t, Settings{Mode: Allowlist, AllowedPrefixes: []string{"cd", "nothing-of-the-kind"}}, nil)
-	if r := run(t, e, cmd("cd x")); !r.Failed || !strings.Contains(executortest.Text(r, ""), "use cwd") {
-		t.Errorf("cd gave %+v", r)
-	}
-	if r := run(t, e, cmd("nothing-of-the-kind")); !r.Failed || !strings.Contains(executortest.Text(r, ""), "is not installed") {
-		t.Errorf("a missing program gave %+v", r)
-	}
-}
-
-// TestSettingsHoldNow: what was taken away is gone at the next call (K4.14).
-func TestSettingsHoldNow(t *testing.T) {
-	now := listed
-	e, _ := newShell(t, now, func(c *Config) { c.Settings = func() Settings { return now } })
-	if got := stdout(run(t, e, cmd("echo a"))); got != "a\n" {
-		t.Fatalf("an allowed command gave %q", got)
-	}
-	now = Settings{}
-	executortest.Refused(t, e, cmd("echo a"), capability.Denied, "off")
 }
 
 // testAttacks is K4.01: nothing but one plain command passes the allowlist,
@@ -401,26 +381,6 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
-
-// TestCancel: the caller can stop the whole process tree.
-func TestCancel(t *testing.T) {
-	word := executortest.Nap(86333)
-	e, _ := newShell(t, Settings{Mode: Full, Timeout: testkit.Patience}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	call := cmd("echo begun; sleep " + word + " & sleep " + word)
-	call.Live = stopper(cancel)
-	r, err := e.Invoke(ctx, call)
-	if err != nil || !r.Failed || r.Meta["end"] != "cancelled" || executortest.Running(t, word) {
-		t.Errorf("a cancelled command gave %+v, %v", r, err)
-	}
-	if _, err := e.Invoke(ctx, cmd("echo a")); err == nil {
-		t.Error("Invoke under an ended context = nil, want an error")
-	}
-}
-
-type stopper context.CancelFunc
-
-func (s stopper) Write(p []byte) (int, error) { s(); return len(p), nil }
 
 // FuzzParse: no line breaks the parser, and a line that passes as one plain
 // command is one to a shell's lexer too.
