@@ -127,7 +127,8 @@ func TestClip(t *testing.T) {
 		most int
 		want string
 	}{
-		{"äöü", 3, "äöü"}, {"äöüß", 3, "äö\n[… 1 characters left out …]\nß"}, {"abcdefghijklmn", 4, "ab\n[… 10 characters left out …]\nmn"}, {"ab", 1, "a\n[… 1 characters left out …]\n"}, {"", 1, ""},
+		{"äöü", 3, "äöü"}, {"äöüß", 3, "äö\n[… 1 characters left out …]\nß"}, {"", 1, ""},
+		{"abcdefghijklmn", 4, "ab\n[… 10 characters left out …]\nmn"}, {"ab", 1, "a\n[… 1 characters left out …]\n"},
 	} {
 		if got := Clip(tt.text, tt.most); got != tt.want {
 			t.Errorf("Clip(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)

@@ -79,7 +79,7 @@ func testAsNobody(t *testing.T, uid uint32, least int, more ...string) {
 	if err := writeProgram(func() error { return os.WriteFile(binary, data, 0o755) }); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.timeout="+testkit.Patience.String(), fmt.Sprintf("-test.short=%v", testing.Short()))
+	cmd := exec.Command(binary, "-test.v", "-test.timeout="+(4*testkit.Patience).String(), fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{asNobody + "=1", "TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE"), hogBinary + "=" + buildHog(t)}
 	for _, word := range more {

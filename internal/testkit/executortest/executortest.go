@@ -83,7 +83,7 @@ func AsNobody(t *testing.T, least int) {
 	if err := os.WriteFile(binary, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.timeout="+testkit.Patience.String(), fmt.Sprintf("-test.short=%v", testing.Short()))
+	cmd := exec.Command(binary, "-test.v", "-test.timeout="+(4*testkit.Patience).String(), fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{"TMPDIR=" + dir, "PATH=/usr/bin:/bin", "HOME=" + dir, "GORACE=" + os.Getenv("GORACE")}
 	if err := become(cmd, unprivileged); err != nil {

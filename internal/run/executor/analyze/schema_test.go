@@ -30,7 +30,7 @@ func TestS5U06Mends(t *testing.T) {
 		{"code fence", "Here you are:\n```json\n{\"name\":\"Ada\"}\n```\nBye", `{"name":"Ada"}`, "code fence"},
 		{"text around it", `The answer is {"name":"Ada"} as asked`, `{"name":"Ada"}`, "8 characters after it"},
 		{"trailing commas", `{"name":"Ada","age":36,}`, `{"name":"Ada","age":36}`, "commas"},
-		{"single quotes", `{'name':'Ada "A" O\'Neil'}`, `{"name":"Ada \"A\" O'Neil"}`, "single quotes"},
+		{"single quotes", `{'name':'Ada "A"\tO\'Neil'}`, `{"name":"Ada \"A\"\tO'Neil"}`, "single quotes"},
 		{"an apostrophe within", `{"name":"O'Neil",}`, `{"name":"O'Neil"}`, "commas"},
 		{"unclosed", `{"name":"Ada","age":36`, `{"name":"Ada","age":36}`, "1 open brackets"},
 		{"cut in a string", `{"age":36,"name":"Ad`, `{"age":36,"name":"Ad"}`, "may have been cut off"},

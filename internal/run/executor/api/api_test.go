@@ -36,7 +36,7 @@ type house struct {
 	limits  Limits
 }
 
-func newHouse(t *testing.T, handler http.HandlerFunc) *house {
+func newHouse(t testing.TB, handler http.HandlerFunc) *house {
 	t.Helper()
 	h := &house{by: map[capability.ID]*capability.Capability{}, secrets: map[string]string{}}
 	if handler != nil {
@@ -432,7 +432,9 @@ func TestRedirects(t *testing.T) {
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { other.Store(r.Clone(context.Background())); echo(w, r) }))
 	defer far.Close()
 	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
-		to := map[string]string{"/near": "/end?x=1", "/keep": "/end", "/far": far.URL + "/end", "/meta": "http://169.254.169.254/", "/user": "http://u:p@" + r.Host + "/end", "/loop": "/loop"}
+		to := map[string]string{
+			"/near": "/end?x=1", "/keep": "/end", "/far": far.URL + "/end", "/meta": "http://169.254.169.254/", "/user": "http://u:p@" + r.Host + "/end", "/loop": "/loop",
+		}
 		switch at := to[r.URL.Path]; {
 		case at == "":
 			echo(w, r)

@@ -6,8 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"ken/capability"
 	"ken/internal/testkit/executortest"
 )
 
@@ -23,37 +20,23 @@ import (
 // beside it a plain client that reads the answer.
 func BenchmarkRequest(b *testing.B) {
 	answer := []byte(`{"items":[` + strings.Repeat(`{"id":1,"name":"a name of some length"},`, 50) + `{}]}`)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := newHouse(b, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(answer)
-	}))
-	defer server.Close()
-	c := &capability.Capability{
-		ID: "tool:get", Kind: capability.KindTool, Name: "get", Hash: "h", Trust: capability.TrustUser,
-		Run:  &capability.Recipe{Runner: "api.rest", Method: "GET", URL: server.URL + "/items/{id}"},
-		Meta: map[string]string{"in": `{"id":"path","q":"query"}`}, Origin: capability.Origin{Format: "openapi"},
-	}
-	e, err := New(Config{
-		Lookup: func(context.Context, capability.ID) (*capability.Capability, capability.Detail, error) {
-			return c, capability.Detail{}, nil
-		},
-		Networks: func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
-		Limits:   func() Limits { return Limits{Rate: -1} },
 	})
-	executortest.Must(b, err)
-	defer e.Close()
+	h.op("get", "GET", "/items/{id}", map[string]string{"in": `{"id":"path","q":"query"}`})
 	call := executortest.Call("tool:get", `{"id":"a b","q":"x"}`)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(b.Context(), 290*time.Second) // the runner's context has an end, too
 	defer cancel()
 	ours := func() {
-		if r, err := e.Invoke(ctx, call); err != nil || r.Failed {
+		if r, err := h.Invoke(ctx, call); err != nil || r.Failed {
 			b.Fatal(r, err)
 		}
 	}
 	plain := func() {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/items/a%20b?q=x", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.server.URL+"/items/a%20b?q=x", nil)
 		executortest.Must(b, err)
 		req.Header.Set("Accept", "application/json")
 		resp, err := client.Do(req)

@@ -70,29 +70,23 @@ func TestChecklist(t *testing.T) {
 		},
 		MaliciousInputs: testReadOnly,
 		PermissionReview: func(t *testing.T) {
-			for _, tool := range Tools([]Connection{{Name: "own", Engine: SQLite, Path: path, Write: true}, {Name: "far", Engine: Postgres, URL: "postgres://r@db.example.org/x"}}) {
+			const read, write, network = executor.PermRead, executor.PermWrite, executor.PermNetwork
+			want := map[string]string{
+				"tool:db_own_inspect": read, "tool:db_own_query": read, "tool:db_own_explain": read, "tool:db_own_execute": read + " " + write,
+				"tool:db_far_inspect": network, "tool:db_far_query": network, "tool:db_far_explain": network,
+				"command:db/inspect": read + " " + network, "command:db/query": read + " " + network, "command:db/explain": read + " " + network,
+				"command:db/execute": read + " " + write + " " + network,
+			}
+			tools := Tools([]Connection{{Name: "own", Engine: SQLite, Path: path, Write: true}, {Name: "far", Engine: Postgres, URL: "postgres://r@db.example.org/x"}})
+			for _, tool := range tools {
 				c := tool.Capability
-				verb := strings.TrimPrefix(c.Run.Runner, "db.")
-				want := []string{executor.PermRead}
-				switch {
-				case c.Kind == capability.KindCommand && verb == "execute":
-					want = []string{executor.PermRead, executor.PermWrite, executor.PermNetwork}
-				case c.Kind == capability.KindCommand:
-					want = []string{executor.PermRead, executor.PermNetwork}
-				case c.Run.Argv[0] == "far":
-					want = []string{executor.PermNetwork}
-				case verb == "execute":
-					want = []string{executor.PermRead, executor.PermWrite}
+				changes := strings.HasSuffix(string(c.ID), "execute")
+				if strings.Join(c.Permissions, " ") != want[string(c.ID)] || c.HasSideEffects() != changes || (c.Effects.Destructive == capability.Yes) != changes {
+					t.Errorf("%s declares %v and the effects %+v, want %s", c.ID, c.Permissions, c.Effects, want[string(c.ID)])
 				}
-				if strings.Join(c.Permissions, " ") != strings.Join(want, " ") {
-					t.Errorf("%s declares %v, want %v", c.ID, c.Permissions, want)
-				}
-				if write := verb == "execute"; c.HasSideEffects() != write || (c.Effects.Destructive == capability.Yes) != write {
-					t.Errorf("%s has the effects %+v", c.ID, c.Effects)
-				}
-				if strings.HasPrefix(string(c.ID), "tool:db_far_execute") {
-					t.Error("a database that may only be read has the tool execute")
-				}
+			}
+			if len(tools) != len(want) {
+				t.Errorf("%d tools, want %d", len(tools), len(want))
 			}
 		},
 	}.Run(t)

@@ -168,7 +168,8 @@ table orders, 2 rows
 	values := object{"sql": "SELECT ?, ?, ?, ?, ?, ?, placed, note FROM orders WHERE id = ?", "format": "json",
 		"parameters": []any{nil, true, json.Number("9223372036854775807"), 1.25, "x'); DROP TABLE orders --", object{"base64": "AP8="}, 1}}
 	has(t, do(t, e, "tool:db_shop_query", values), `[null,1,"9223372036854775807",1.25,"x'); DROP TABLE orders --",{"bytes":2,"base64":"AP8="},"2026-11-16 10:00:00",{"bytes":2,"base64":"AP8="}]`)
-	has(t, do(t, e, "tool:db_shop_explain", object{"sql": "SELECT * FROM orders WHERE placed > ?", "parameters": []any{"2026"}}), "orders_placed")
+	has(t, do(t, e, "tool:db_shop_explain", object{"sql": "SELECT * FROM orders WHERE placed > ?", "parameters": []any{"2026"}}),
+		"orders_placed")
 	for sql, want := range map[string]string{
 		"SELECT missing FROM orders": "no such column: missing", "SELEC 1": `near "SELEC": syntax error`, "SELECT ?": "has 1 parameters, and 0 values",
 		"SELECT 1; SELECT 2": "more than one statement", "-- nothing": "missing statement",
@@ -176,6 +177,40 @@ table orders, 2 rows
 		fails(t, do(t, e, "tool:db_shop_query", object{"sql": sql}), want)
 	}
 	has(t, do(t, e, "command:db/query", object{"connection": "shop", "sql": "SELECT count(*) AS n FROM orders"}), "| 2 |")
+}
+
+// serverLimits: rows and bytes of a server end where they should and say so, and
+// what runs on is stopped on the server: nothing is left there.
+func serverLimits(t *testing.T, c Connection, many, long string, forever []string, left func() string) {
+	t.Helper()
+	c.Rows, c.Bytes = 50, 64<<10
+	short, brief := c, c
+	short.Name, short.Timeout = "short", 300*time.Millisecond
+	brief.Name, brief.Timeout = "brief", 5*time.Second // MariaDB goes on for so long with a query whose caller is gone
+	e := rig(t, []Connection{c, short, brief})
+	none := func(what string) {
+		t.Helper()
+		testkit.Wait(t, what+": nothing is left at the server", func() bool { return left() == "0" })
+	}
+	r := do(t, e, "tool:db_crm_query", object{"sql": many})
+	if has(t, r, "only the first 50 rows are shown, and there are more"); r.Meta["rows"] != "50" || r.Meta["truncated"] != "true" {
+		t.Errorf("many rows = %v", r.Meta)
+	}
+	none("many rows")
+	r = do(t, e, "tool:db_crm_query", object{"sql": long})
+	if has(t, r, "left out", "yyyyyyyyyy"); len(text(r)) > 64<<10 {
+		t.Errorf("a large value = %d bytes", len(text(r)))
+	}
+	for _, sql := range forever {
+		refuses(t, e, executortest.Call("tool:db_short_query", object{"sql": sql}), capability.Timeout, "databases.short.timeout")
+		none(sql)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		if _, err := e.Invoke(ctx, executortest.Call("tool:db_brief_query", object{"sql": sql})); kind(err) != capability.Unavailable {
+			t.Errorf("%s cancelled: %v", sql, err)
+		}
+		none(sql)
+	}
 }
 
 // TestRecipe: an action of a package brings the statement, and its arguments
@@ -210,7 +245,8 @@ func TestExecuteSQLite(t *testing.T) {
 	if err != nil || !facts.Destructive || facts.Line != "DELETE FROM orders" || !slices.Contains(facts.Required, executor.PermWrite) {
 		t.Errorf("Facts = %+v, %v", facts, err)
 	}
-	has(t, do(t, e, "tool:db_shop_execute", object{"sql": "UPDATE orders SET total = total + ? RETURNING total", "parameters": []any{1}}), "121", "2 rows changed")
+	has(t, do(t, e, "tool:db_shop_execute", object{"sql": "UPDATE orders SET total = total + ? RETURNING total", "parameters": []any{1}}),
+		"121", "2 rows changed")
 	has(t, do(t, e, "tool:db_shop_execute", object{"sql": "CREATE TABLE extra (a)"}), "0 rows changed")
 	// A statement that fails half way leaves nothing.
 	fails(t, do(t, e, "tool:db_shop_execute", object{"sql": "INSERT INTO orders (customer) VALUES (1), (77)"}), "FOREIGN KEY")

@@ -141,14 +141,6 @@ func TestChecklist(t *testing.T) {
 				}
 			}
 			wantFile(t, ws, "a", "text\n")
-			// A walk on its way stops too.
-			n, walked := 0, &countdown{Context: t.Context(), left: 1}
-			w := &walk{ctx: walked, scope: e.scopes[0], recursive: true}
-			p, err := e.folder("list", ".")
-			executortest.Must(t, err)
-			if err := w.dir(e, p, func(*os.Root, string, os.DirEntry) error { n++; return nil }); err != context.Canceled || n != 1 {
-				t.Errorf("a walk saw %d entries and ended with %v, want 1 and canceled", n, err)
-			}
 		},
 		OutputLimit: testLimits,
 		Log: func(t *testing.T) {
@@ -200,19 +192,6 @@ func TestChecklist(t *testing.T) {
 			}
 		},
 	}.Run(t)
-}
-
-// A countdown is a context that ends after so many looks at it.
-type countdown struct {
-	context.Context
-	left int
-}
-
-func (c *countdown) Err() error {
-	if c.left--; c.left < 0 {
-		return context.Canceled
-	}
-	return nil
 }
 
 // testBounds: nothing outside the scopes is read or written, whatever the name
@@ -404,33 +383,18 @@ func testSpecialFiles(t *testing.T) {
 	gives(t, e, call("read_file", "path", "hard"), "TOPSECRET\n")
 }
 
-// TestStale: a file that changed since it was read is not overwritten.
+// TestStale: a file that changed since it was read is not overwritten. TestCheck has
+// the refusals.
 func TestStale(t *testing.T) {
 	e, ws := open(t, map[string]string{"a": "one\n"}, nil)
 	executortest.Must(t, os.Chmod(filepath.Join(ws, "a"), 0o750))
-	conflict := func(c capability.Call, want string) {
-		t.Helper()
-		if _, err := e.Invoke(t.Context(), c); capability.KindOf(err) != capability.Conflict || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Invoke(%s) = %v, want conflict with %q", c.Arguments, err, want)
-		}
-	}
-	conflict(call("write_to_file", "path", "a", "content", "two"), "already exists")
 	about, _, _ := invoke(t, e, call("read_file", "path", "a"))
-	hash := about["hash"]
-	put(t, ws, map[string]string{"a": "changed\n"})
-	conflict(call("write_to_file", "path", "a", "content", "two", "expect", hash), "changed since it was read")
-	conflict(call("apply_diff", "path", "a", "diff", "@@\n-changed\n+two\n", "expect", hash), "changed since it was read")
-	conflict(call("write_to_file", "path", "b", "content", "two", "expect", hash), "no longer exists")
-	wantFile(t, ws, "a", "changed\n")
-	about, _, _ = invoke(t, e, call("read_file", "path", "a"))
-	about, _, _ = invoke(t, e, call("write_to_file", "path", "a", "content", "two\n", "expect", about["hash"]))
-	wantFile(t, ws, "a", "two\n")
+	for _, text := range []string{"two\n", "three\n"} { // what writing gave is good too
+		about, _, _ = invoke(t, e, call("write_to_file", "path", "a", "content", text, "expect", about["hash"]))
+		wantFile(t, ws, "a", text)
+	}
 	if info, err := os.Stat(filepath.Join(ws, "a")); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("after writing the mode is %v, %v, want 0750", info.Mode(), err)
-	}
-	about, _, _ = invoke(t, e, call("write_to_file", "path", "a", "content", "three\n", "expect", about["hash"])) // what writing gave is good too
-	if about["hash"] == nil {
-		t.Errorf("write_to_file gave %v, want a hash", about)
 	}
 
 	// Of many that saw the same file, one wins.
@@ -500,7 +464,7 @@ func TestIgnored(t *testing.T) {
 // TestSearchStops: a search ends with its call, however long its pattern takes for
 // a file of one long line or of many short ones.
 func TestSearchStops(t *testing.T) {
-	e, _ := open(t, map[string]string{"long.txt": strings.Repeat("a", 1<<20), "many.txt": strings.Repeat("aaaaaaaaaaaaaaa\n", 1<<16)}, nil)
+	e, _ := open(t, map[string]string{"long.txt": strings.Repeat("a", 4<<20), "many.txt": strings.Repeat("aaaaaaaaaaaaaaa\n", 1<<16)}, nil)
 	for _, name := range []string{"long.txt", "many.txt"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err := e.Invoke(ctx, call("search_files", "regex", "((a?){30}){30}b$", "path", name))
