@@ -183,6 +183,14 @@ func Must(t testing.TB, errs ...error) {
 	}
 }
 
+// File wants a file to hold a text.
+func File(t testing.TB, name, want string) {
+	t.Helper()
+	if data, err := os.ReadFile(name); err != nil || string(data) != want {
+		t.Errorf("%s is %.80q, %v, want %.80q", filepath.Base(name), data, err, want)
+	}
+}
+
 // Nap is a number of seconds unlike those of other runs, for processes that are
 // looked for by [Running]: a test may run twice at once on a machine.
 func Nap(seconds int) string { return fmt.Sprintf("%d.%07d", seconds, os.Getpid()) }

@@ -88,9 +88,7 @@ func gives(t *testing.T, e *Executor, c capability.Call, want string) {
 
 func wantFile(t *testing.T, dir, name, want string) {
 	t.Helper()
-	if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != want {
-		t.Errorf("%s is %.80q, %v, want %.80q", name, data, err, want)
-	}
+	executortest.File(t, filepath.Join(dir, name), want)
 }
 
 // TestChecklist is S5.54 for the file tools.

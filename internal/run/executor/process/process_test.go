@@ -205,23 +205,17 @@ func testWorkDir(t *testing.T) {
 	if got, want := stdout(r), "kept\n"+work+"\n"+work+"\n"; got != want {
 		t.Errorf("in the work directory: %q, want %q", got, want)
 	}
-	if data, err := os.ReadFile(filepath.Join(work, "mine")); err != nil || string(data) != "kept\n" {
-		t.Errorf("the file in the work directory is %q, %v", data, err)
-	}
+	executortest.File(t, filepath.Join(work, "mine"), "kept\n")
 	b.add("tools.other", "do", &capability.Recipe{Runner: "exec.run", Action: "do"}, argsSchema)
 	b.invoke(t, executortest.Call("command:other/do", map[string]any{"args": []string{"echo theirs > private"}}))
 	other := filepath.Join(b.dir, "extensions", "tools.other", "work", "private")
-	if data, err := os.ReadFile(other); err != nil || string(data) != "theirs\n" {
-		t.Fatalf("the other extension's file is %q, %v", data, err)
-	}
+	executortest.File(t, other, "theirs\n")
 	r = b.sh(t, `cat '`+secret+`' '`+other+`' ../../tools.other/work/private; echo x > '`+secret+`'; echo x > '`+other+`'; ln -s '`+secret+`' l; cat l`)
 	if all := executortest.Text(r, ""); strings.Contains(all, "TOPSECRET") || strings.Contains(all, "theirs") {
 		t.Errorf("files outside the work directory were read: %q", all)
 	}
 	for name, want := range map[string]string{secret: "TOPSECRET", other: "theirs\n"} {
-		if data, err := os.ReadFile(name); err != nil || string(data) != want {
-			t.Errorf("%s is %q, %v after the attack, want %q", filepath.Base(name), data, err, want)
-		}
+		executortest.File(t, name, want)
 	}
 
 	for _, id := range []string{"..", "../../etc", ".hidden", "a b", ""} {

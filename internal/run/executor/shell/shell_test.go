@@ -103,9 +103,7 @@ func TestHome(t *testing.T) {
 	if got := stdout(r); got != "kept\ngood\n" || r.Meta["protected"] != "~/.profile" || r.Meta["masked"] != "~/.netrc" {
 		t.Errorf("Run = %q, %v", got, r.Meta)
 	}
-	if text, err := os.ReadFile(filepath.Join(homes, "of-ada/.profile")); err != nil || string(text) != "good\n" {
-		t.Errorf(".profile = %q, %v", text, err)
-	}
+	executortest.File(t, filepath.Join(homes, "of-ada/.profile"), "good\n")
 	if r := as("bob", "ls -A $HOME; ls "+homes+"/*"); strings.Contains(stdout(r), "note") {
 		t.Errorf("another principal sees %q", stdout(r))
 	}
@@ -208,9 +206,7 @@ func testCwd(t *testing.T) {
 	// The positive control: in the workspace there is writing.
 	e, ws := newShell(t, full, nil)
 	run(t, e, cmd("echo kept > ../mine", "cwd", "sub dir"))
-	if data, err := os.ReadFile(filepath.Join(ws, "mine")); err != nil || string(data) != "kept\n" {
-		t.Errorf("a file in the workspace is %q, %v", data, err)
-	}
+	executortest.File(t, filepath.Join(ws, "mine"), "kept\n")
 }
 
 // testTimeout is S4.28, S4.34, S4.42 and K4.02, K4.03.
