@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of docs/architecture.md and docs/decisions/README.md")
@@ -33,6 +35,7 @@ var wings = []struct{ title, prefixes string }{
 // TestArchitecture: the generated parts of the documentation are up to date, and
 // the files and packages that docs/architecture.md names exist.
 func TestArchitecture(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	generated(t, "docs/architecture.md", "packages", packageTable(t))
 	generated(t, "docs/decisions/README.md", "index", decisionIndex(t))
 

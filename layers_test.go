@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // A layer is a package, or with /... a folder of packages that may import each
@@ -225,6 +227,7 @@ var layers = []layer{
 var stdOnly = []string{"capability", "llm"}
 
 func TestLayers(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	module, packages := goList(t)
 	if len(packages) == 0 {
 		t.Fatal("go list ./... names no package")
@@ -277,6 +280,7 @@ func TestLayersCatch(t *testing.T) {
 const longestChain = 11
 
 func TestImportChain(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	module, packages := goList(t)
 	if got := longest(module, packages); len(got) > longestChain {
 		t.Errorf("a chain of %d packages, want at most %d: %s", len(got), longestChain, strings.Join(got, " > "))
@@ -426,6 +430,7 @@ func covers(pattern, name string) bool {
 // notice: no init functions, no values hidden in contexts, no packages named
 // after nothing.
 func TestCodeRules(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	eachSource(t, func(p string, _ []byte, file *ast.File) {
 		for _, complaint := range broken(p, file) {
 			t.Errorf("%s: %s", p, complaint)
@@ -516,6 +521,7 @@ const (
 
 // TestCodeSize holds packages and types to a size that one person can read.
 func TestCodeSize(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	code, methods := map[string]int{}, map[string]int{}
 	eachSource(t, func(p string, src []byte, file *ast.File) {
 		folder := path.Dir(p)
@@ -591,6 +597,7 @@ var aboveFields = map[string]int{
 // as they need: structs that are only read once they are made, and structs without an
 // unexported field, which are data that is filled step by step.
 func TestStructFields(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	packages := map[string][]*ast.File{}
 	eachSource(t, func(p string, _ []byte, file *ast.File) {
 		packages[path.Dir(p)] = append(packages[path.Dir(p)], file)
@@ -792,6 +799,7 @@ func typeName(e ast.Expr) string {
 }
 
 func TestCodeLines(t *testing.T) {
+	testkit.CI(t, "it reads the source")
 	const src = "// Package x.\npackage x\n\n/* a\nb */\nvar a = `one\ntwo` // c\n\nfunc f() { g(); g() }\n"
 	if got := codeLines([]byte(src)); got != 4 {
 		t.Errorf("codeLines = %d, want 4", got)

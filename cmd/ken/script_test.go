@@ -112,7 +112,7 @@ func TestScript(t *testing.T) {
 			case "disk":
 				return canMount(), nil
 			case "npm":
-				return os.Getenv("KEN_NPM") != "", nil
+				return os.Getenv(testkit.NightlyEnv) != "" && os.Getenv("KEN_NPM") != "", nil
 			case "postgres":
 				return os.Getenv("KEN_TEST_POSTGRES") != "", nil
 			}

@@ -186,19 +186,20 @@ func reason(lines []string) string {
 	return "no reason given"
 }
 
-// lineCounter counts the lines written to it and now and then says how many there
-// were, so that a long silence shows that something moves.
-type lineCounter struct {
-	w     io.Writer
-	say   string // with a %d
-	every int
-	seen  int
+// progress counts the packages that go build -v names, and now and then says how
+// many there were, so that a long silence shows that something moves. All else that
+// the program says it passes on.
+type progress struct {
+	w    io.Writer
+	seen int
 }
 
-func (c *lineCounter) Write(p []byte) (int, error) {
-	for range bytes.Count(p, []byte("\n")) {
-		if c.seen++; c.seen%c.every == 0 {
-			fmt.Fprintf(c.w, c.say, c.seen)
+func (c *progress) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if bytes.ContainsAny(line, " #") {
+			c.w.Write(line)
+		} else if c.seen++; c.seen%100 == 0 {
+			fmt.Fprintf(c.w, "compiled %d packages\n", c.seen)
 		}
 	}
 	return len(p), nil

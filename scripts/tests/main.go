@@ -149,7 +149,7 @@ func (p *place) command(name string, args ...string) *exec.Cmd {
 // check runs a program whose success is the whole result; with silent, one that
 // also prints nothing.
 func (p *place) check(s *Step, silent bool, cmd *exec.Cmd) bool {
-	out, err := cmd.CombinedOutput()
+	out, err := output(cmd)
 	s.CPU += processorTime(cmd)
 	if silent && err == nil && len(out) > 0 {
 		err = fmt.Errorf("it should print nothing")
@@ -163,6 +163,14 @@ func (p *place) check(s *Step, silent bool, cmd *exec.Cmd) bool {
 	s.Passed = append(s.Passed, name)
 	s.Ran = append(s.Ran, name)
 	return true
+}
+
+// output runs a program and returns all it said, less what it says to a Stderr of its own.
+func output(cmd *exec.Cmd) ([]byte, error) {
+	if cmd.Stderr != nil {
+		return cmd.Output()
+	}
+	return cmd.CombinedOutput()
 }
 
 func processorTime(cmd *exec.Cmd) float64 {

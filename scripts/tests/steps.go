@@ -41,7 +41,8 @@ var commands = []command{
 // Tests that the race detector has nothing to find in, and that it would make several
 // times slower: arithmetic over whole corpora, inputs of megabytes, and the rules that
 // read the source.
-const unraced = "^(TestLarge|TestLayers$|TestCodeRules$|TestCoverage$|TestArchitecture$)"
+const unraced = "^(TestLarge|TestLayers$|TestImportChain$|TestCodeRules$|TestCodeSize$|TestCodeLines$|TestStructFields$|" +
+	"TestCoverage$|TestArchitecture$|TestPublicAPI$|TestTroubleshooting$|TestNoTestJudgesTime$)"
 
 // Stories in a browser and the release have steps of their own.
 const apart = "^(TestBrowser|TestRelease$)"
@@ -60,7 +61,7 @@ func (p *place) testsOf(s *Step, packages int, wrap, env []string, args ...strin
 
 func build(p *place, s *Step) {
 	cmd := p.command("go", "build", "-v", "-o", p.file("ken"), "./cmd/ken")
-	cmd.Stderr = &lineCounter{w: p.out, say: "compiled %d packages\n", every: 100}
+	cmd.Stderr = &progress{w: p.out}
 	p.check(s, false, cmd)
 }
 
