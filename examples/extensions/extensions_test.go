@@ -21,11 +21,11 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/source"
 	"ken/internal/run/executor"
-	"ken/internal/testkit/executortest"
 	"ken/internal/run/executor/process"
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/talk/slash"
+	"ken/internal/testkit/executortest"
 )
 
 //go:embed */manifest.json */commands/commands.yaml */docs/USAGE.md
