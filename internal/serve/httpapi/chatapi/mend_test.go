@@ -53,50 +53,6 @@ func TestAbortDenies(t *testing.T) {
 	}
 }
 
-// TestRetryNames: a retry that names a turn is of that one, or of none.
-func TestRetryNames(t *testing.T) {
-	r := open(t)
-	id := r.begin()
-	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."}, llmtest.Reply{Text: "Three."})
-	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"a"}`)
-	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"b"}`)
-	if a := r.ask(ada, "POST", at(id, "/retry"), `{"turn":1}`); a.status != 409 || a.code() != "conflict" || !strings.Contains(string(a.body), "not the last one") {
-		t.Errorf("retry of turn 1 of 2 = %d %s", a.status, a.body)
-	}
-	if s := do[Session](r, "GET", at(id, ""), ""); len(s.Turns) != 2 || s.Turns[1].Items[0].Text != "Two." {
-		t.Errorf("after the refusal: %+v", s.Turns)
-	}
-	f := r.follow(at(id, "/events"), "")
-	defer f.close()
-	f.until("idle")
-	do[Accepted](r, "POST", at(id, "/retry"), `{"turn":2}`)
-	f.until("done")
-	if s := do[Session](r, "GET", at(id, ""), ""); len(s.Turns) != 2 || s.Turns[1].Items[0].Text != "Three." {
-		t.Errorf("after the retry: %+v", s.Turns)
-	}
-}
-
-// TestOthersTurns: whoever follows is told to read again when another process
-// had a turn in between.
-func TestOthersTurns(t *testing.T) {
-	r := open(t)
-	id := r.begin()
-	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Elsewhere."}, llmtest.Reply{Text: "Three."})
-	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"a"}`)
-	f := r.follow(at(id, "/events"), "")
-	defer f.close()
-	f.until("idle")
-	for _, err := range r.engine.Turn(context.Background(), input(id, "b")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"c"}`)
-	if list := f.until("done"); names(list[:2]) != "reset said" || strings.Contains(names(list[1:]), "reset") {
-		t.Errorf("the follower got %s", names(list))
-	}
-}
-
 // TestFollowOnceEndsWithReset: whoever follows one turn and fell behind does not
 // wait for an end that has passed.
 func TestFollowOnceEndsWithReset(t *testing.T) {

@@ -1,9 +1,7 @@
 package chatapi
 
 import (
-	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -59,46 +57,26 @@ func TestOthers(t *testing.T) {
 }
 
 // TestBadInput: what cannot be understood is told with a stable code, and what to
-// do.
+// do. What else is wrong with requests the scripts api_bad and api_talk have.
 func TestBadInput(t *testing.T) {
 	r := open(t)
 	id := r.begin()
-	big := fmt.Sprintf(`{"text":"%s"}`, strings.Repeat("x", 17<<20))
 	for _, test := range []struct {
 		method, path, body string
 		status             int
 		code, detail       string
 	}{
-		{"POST", at(id, "/turns"), `{"text":"  "}`, 400, "invalid", "say something"},
 		{"POST", at(id, "/turns"), `{}`, 400, "invalid", "continue"},
-		{"POST", at(id, "/turns"), `{"text":"a","continue":true}`, 400, "invalid", "continue"},
 		{"POST", at(id, "/turns"), `{"text":"a","mode":"nonsense"}`, 400, "invalid", "plan, build"},
 		{"POST", at(id, "/turns"), `{"text":"a","mode":"plan","noMode":true}`, 400, "invalid", "contradict"},
 		{"POST", at(id, "/turns"), `{"text":"a","delivery":"post"}`, 400, "invalid", "bridge"},
 		{"POST", at(id, "/turns"), `{"text":"a","override":{"tier1TopK":-1}}`, 400, "invalid", "override.tier1TopK is -1"},
-		{"POST", at(id, "/turns"), `{"text":"a","wat":1}`, 400, "invalid", "wat"},
-		{"POST", at(id, "/turns"), `{"text":"a"`, 400, "invalid", "body"},
-		{"POST", at(id, "/turns"), `{"text":"a"} {}`, 400, "invalid", "more than one"},
 		{"POST", at(id, "/turns"), `{"text":"a","images":[{"mime":"image/svg+xml","data":"PHN2Zz4="}]}`, 400, "invalid", "image/png"},
 		{"POST", at(id, "/turns"), `{"text":"a","images":[{"mime":"image/png","data":"aGVsbG8="}]}`, 400, "invalid", "text/plain"},
 		{"POST", at(id, "/turns"), `{"text":"a","images":[{"mime":"image/png","data":"%"}]}`, 400, "invalid", "body"},
-		{"POST", at(id, "/turns?wait=perhaps"), `{"text":"a"}`, 400, "invalid", "true or false"},
-		{"POST", at(id, "/turns?now=true"), `{"text":"a"}`, 400, "invalid", "wait"},
-		{"POST", at(id, "/turns"), big, 413, "too-large", "16777216"},
-		{"POST", at(id, "/turns"), `{"text":"/rewind 3"}`, 400, "not-here", "POST /api/v1/sessions/{id}/rewind"},
 		{"POST", at(id, "/turns"), `{"text":"/mode plan"}`, 400, "not-here", "mode in POST"},
-		{"POST", at(id, "/turns"), `{"text":"/quit"}`, 400, "not-here", "no end"},
-		{"POST", at(id, "/turns"), `{"text":"/gret you"}`, 400, "unknown-command", "/greet"},
 		{"POST", at(id, "/rewind"), `{}`, 400, "invalid", "turn"},
-		{"POST", at(id, "/rewind"), `{"turn":7}`, 404, "not-found", "turn not found"},
-		{"POST", at(id, "/compact"), `{"a":1}`, 400, "invalid", "unknown field"},
-		{"POST", at(id, "/abort"), ``, 415, "not-json", "application/json"},
-		{"PUT", at(id, ""), ``, 405, "method-not-allowed", "DELETE"},
-		{"GET", at(id, "/turns/x"), ``, 400, "invalid", "number"},
-		{"GET", at(id, "/turns/5"), ``, 404, "not-found", "turn 5"},
-		{"GET", at(id, "?limit=0"), ``, 400, "invalid", "1 to 1000"},
 		{"GET", "/api/v1/sessions?limit=201", ``, 400, "invalid", "1 to 200"},
-		{"GET", "/api/v1/sessions/a%2Fb", ``, 404, "not-found", "no session"},
 		{"GET", "/api/v1/sessions/" + strings.Repeat("a", 300), ``, 404, "not-found", "no session"},
 		{"POST", "/api/v1/sessions", `{"mode":"nonsense"}`, 400, "invalid", "policy.modes"},
 		{"POST", "/api/v1/sessions", `{"agent":"a\nb"}`, 400, "invalid", "agent"},
@@ -118,46 +96,12 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestDrain: a stop lets a turn that runs come to its end, and its followers see
-// it; what is new is refused.
-func TestDrain(t *testing.T) {
-	r := open(t)
-	id, other := r.begin(), r.begin()
-	hold := make(chan struct{})
-	r.script(llmtest.Reply{Text: "a long answer", Hold: hold})
-	f := r.read(r.request(ada, "POST", at(id, "/turns"), `{"text":"go"}`, "Accept", "text/event-stream"))
-	defer f.close()
-	f.until("delta")
-	idle := r.follow(at(other, "/events"), "")
-	defer idle.close()
-	idle.until("idle")
-	drained := make(chan error, 1)
-	go func() { drained <- r.hub.Drain(context.Background()) }()
-	if e, _ := idle.next(); e.name != "leaving" || e.data["type"] != "leaving" {
-		t.Errorf("who follows nothing got %s %v, want to be told that the server leaves", e.name, e.data)
-	} else if ms, err := strconv.Atoi(fmt.Sprint(e.data["retry"])); err != nil || ms < 100 || ms > 1000 {
-		t.Errorf("who follows nothing is to come again after %v ms", e.data["retry"])
-	}
-	if e, more := idle.next(); more {
-		t.Errorf("who follows nothing got %s, want the end", e.name)
-	}
-	if a := r.ask(ada, "POST", at(other, "/turns"), `{"text":"me too"}`); a.status != 503 || a.code() != "stopping" {
-		t.Errorf("a new turn = %d %s", a.status, a.body)
-	}
-	close(hold)
-	list := f.until("done")
-	if list[len(list)-1].data["text"] != "a long answer" {
-		t.Errorf("the turn ended with %v", list[len(list)-1].data)
-	}
-	if err := <-drained; err != nil {
-		t.Errorf("Drain = %v", err)
-	}
-}
-
-// TestAskUser: what the model asks is answered with a text.
+// TestAskUser: what the model asks is answered with a text. The turn is one of
+// the session as it was begun.
 func TestAskUser(t *testing.T) {
 	r := open(t)
-	id := r.begin()
+	begun := r.beginAs(ada, `{"mode":"plan","sessionType":"isolated"}`)
+	id := begun.ID
 	r.script(llmtest.Reply{Calls: []llm.ToolCall{{Name: "ask_user", Arguments: []byte(`{"question":"Which?","choices":["a","b"]}`)}}}, llmtest.Reply{Text: "Thanks."})
 	f := r.read(r.request(ada, "POST", at(id, "/turns"), `{"text":"ask me"}`, "Accept", "text/event-stream"))
 	defer f.close()
@@ -173,5 +117,8 @@ func TestAskUser(t *testing.T) {
 	rest := f.until("done")
 	if !strings.Contains(fmt.Sprint(rest), "The user answered: b") {
 		t.Errorf("the model was told %v", rest)
+	}
+	if begun.Mode != "plan" || r.inp.Scope.SessionType != "isolated" || r.inp.Surface != "api" {
+		t.Errorf("the session is %+v, the engine got %+v", begun, r.inp)
 	}
 }

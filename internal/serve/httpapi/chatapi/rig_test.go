@@ -27,8 +27,6 @@ import (
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
-	"ken/internal/run/executor/results"
-	"ken/internal/run/result"
 	"ken/internal/run/runner"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/stream"
@@ -40,6 +38,7 @@ import (
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -99,8 +98,6 @@ var (
 	changing = capability.Effects{ReadOnly: capability.No, OpenWorld: capability.No, Destructive: capability.No}
 )
 
-const many = 40_000 // bytes of what tool:long says
-
 func open(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, does: map[capability.ID]capability.InvokerFunc{}, memory: source.NewMemory("test", capability.TrustUser), kept: map[string][]byte{}}
@@ -108,9 +105,6 @@ func open(t testing.TB) *rig {
 		return said("hello " + string(c.Arguments))
 	})
 	r.tool("tool:save", "Save a note to the notebook", changing, func(context.Context, capability.Call) (capability.Result, error) { return said("saved") })
-	r.tool("tool:long", "Says very much", reading, func(context.Context, capability.Call) (capability.Result, error) {
-		return said(strings.Repeat("x", many))
-	})
 	r.tool("tool:wait", "Waits until it is stopped", reading, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
 		<-ctx.Done()
 		return capability.Result{}, ctx.Err()
@@ -126,14 +120,10 @@ func open(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	get := func() *policy.Rules { return compiled }
-	own := source.NewMemory("own", capability.TrustBuiltin)
-	for _, tool := range results.Tools() {
-		own.Put(tool.Capability, tool.Detail)
-	}
 	cat := load(t, r.memory)
 	var run *runner.Runner
 	r.door = door.New(door.Config{
-		Catalog: cat, Own: load(t, own), Rules: get, Finder: discover.NewFinder(discover.Parts{Source: cat}),
+		Catalog: cat, Rules: get, Finder: discover.NewFinder(discover.Parts{Source: cat}),
 		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
 		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
 	})
@@ -227,19 +217,15 @@ func (r *rig) runner(rules func() *policy.Rules) *runner.Runner {
 	if r.desk, err = approval.New(r.db, approval.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := result.Open(result.Config{Dir: dir + "/results"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	run, err := runner.New(runner.Config{
-		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db, Results: kept,
-		Executors: runner.Executors{"mcp.*": r, "result.*": runner.FromExecutor(results.New(kept))},
+		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db,
+		Executors: runner.Executors{"mcp.*": r},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(run.Close(context.Background()), log.Close(), kept.Close()); err != nil {
+		if err := errors.Join(run.Close(context.Background()), log.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -426,7 +412,7 @@ func (r *rig) read(res *http.Response) *follower {
 		r.t.Fatalf("following = %d %s", res.StatusCode, body)
 	}
 	f := &follower{t: r.t, body: res.Body, lines: bufio.NewReader(res.Body)}
-	f.stop = time.AfterFunc(2*time.Minute, func() { _ = res.Body.Close() })
+	f.stop = time.AfterFunc(testkit.Patience, func() { _ = res.Body.Close() })
 	return f
 }
 
