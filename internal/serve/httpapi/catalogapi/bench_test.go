@@ -24,6 +24,7 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
+	"ken/internal/testkit"
 )
 
 // benchDoor opens a door to 6,067 real tools.
@@ -174,8 +175,9 @@ func BenchmarkDiscoverAPI(b *testing.B) {
 	b.ReportMetric(us(whole[len(whole)/2]), "p50-us")
 }
 
-// TestGraphOfManyTools: it stays small and readable.
-func TestGraphOfManyTools(t *testing.T) {
+// TestLargeGraph: that of many tools stays small and readable.
+func TestLargeGraph(t *testing.T) {
+	testkit.CI(t, "a catalog of 6,067 tools")
 	d := benchDoor(t)
 	mux := muxOf(Routes(Config{Door: d})...)
 	for _, who := range []auth.Identity{ann, chief} {

@@ -2,7 +2,6 @@ package catalogapi
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,34 +11,10 @@ import (
 	"ken/internal/door"
 	"ken/internal/find/discover"
 	"ken/internal/find/show"
-	"ken/internal/govern/policy"
-	"ken/internal/know/catalog"
-	"ken/internal/know/source"
 	"ken/internal/run/executor/results"
 	"ken/internal/serve/auth"
 	"ken/internal/wholefile"
 )
-
-// TestRowsAreNamedByWhatTheySay: deleting twice deletes one row.
-func TestRowsAreNamedByWhatTheySay(t *testing.T) {
-	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
-	if err := os.WriteFile(f.Path, []byte(`{"query":"a","gold":[]}`+"\n"+`{"query":"b","gold":[]}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	before, _, err := f.List()
-	if err != nil || len(before) != 2 || before[0].ID == before[1].ID {
-		t.Fatalf("List = %+v, %v", before, err)
-	}
-	if err := f.Delete(before[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Delete(before[0].ID); capability.KindOf(err) != capability.NotFound {
-		t.Errorf("Delete again = %v, want NotFound", err)
-	}
-	if after, _, err := f.List(); err != nil || len(after) != 1 || after[0].ID != before[1].ID {
-		t.Errorf("List = %+v, %v; want the other row under its id", after, err)
-	}
-}
 
 // TestCasesAreHeld: who waits too long for the file is told what holds it.
 func TestCasesAreHeld(t *testing.T) {
@@ -79,31 +54,7 @@ func TestQuarantineIsForOperators(t *testing.T) {
 // TestSearchOwn: the program's own tools are found by their names, and the
 // answer says when nothing fits.
 func TestSearchOwn(t *testing.T) {
-	open := func(name string, trust capability.Trust, list ...capability.Capability) *catalog.Catalog {
-		m := source.NewMemory(name, trust)
-		for _, c := range list {
-			m.Put(c, capability.Detail{})
-		}
-		c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-		if err == nil {
-			err = c.Load(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	c := open("test", capability.TrustUser, capability.Capability{Name: "weather", Description: "Forecast for a city"})
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := door.New(door.Config{
-		Rules: func() *policy.Rules { return rules }, Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
-		Own:  open("own", capability.TrustBuiltin, results.Tools()[0].Capability),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	})
-	r := &rig{T: t, Mux: muxOf(Routes(Config{Door: d})...)}
+	r := newRig(t, []thing{{Capability: capability.Capability{Name: "weather", Description: "Forecast for a city"}}}, nil, results.Tools()[0].Capability)
 	for _, tt := range []struct {
 		ask, want string
 		fits      bool
@@ -124,49 +75,24 @@ func TestSearchOwn(t *testing.T) {
 			}
 		}
 	}
-	for _, who := range []auth.Identity{ann, chief} {
-		g := read[Graph](r, who, "GET", "/api/v1/graph", "")
-		if want := []string{"weather", "read_result"}; !slices.Equal(g.Nodes.Name, want) || g.Categories[g.Nodes.Category[1]] != "results" || g.States[g.Nodes.State[1]] != "active" {
-			t.Errorf("the graph has %+v, want %v", g, want)
-		}
-	}
 }
 
 // TestGraphKnitsOwn: the program's own tools of one category are drawn together,
 // and one whose place a catalog took is drawn once.
 func TestGraphKnitsOwn(t *testing.T) {
-	m, own := source.NewMemory("test", capability.TrustUser), source.NewMemory("own", capability.TrustBuiltin)
-	m.Put(capability.Capability{Name: "own_one", Category: "files", Description: "Mine"}, capability.Detail{})
+	own := []capability.Capability{{Name: "own_way", Category: "system", Description: "Runs a command"}}
 	for _, name := range []string{"own_one", "own_two", "own_zzz"} {
-		own.Put(capability.Capability{Name: name, Category: "files", Description: "Does " + name}, capability.Detail{})
+		own = append(own, capability.Capability{Name: name, Category: "files", Description: "Does " + name})
 	}
-	own.Put(capability.Capability{Name: "own_way", Category: "system", Description: "Runs a command"}, capability.Detail{})
-	var both []*catalog.Catalog
-	for _, s := range []capability.Source{m, own} {
-		c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}})
-		if err == nil {
-			err = c.Load(t.Context())
+	r := newRig(t, []thing{{Capability: capability.Capability{Name: "own_one", Category: "files", Description: "Mine"}}}, nil, own...)
+	for _, who := range []auth.Identity{ann, chief} {
+		g := read[Graph](r, who, "GET", "/api/v1/graph", "")
+		if want := []string{"own_one", "own_two", "own_way", "own_zzz"}; !slices.Equal(g.Nodes.Name, want) || g.Categories[g.Nodes.Category[2]] != "system" || g.States[g.Nodes.State[2]] != "active" {
+			t.Fatalf("the graph has %+v, want %v", g, want)
 		}
-		if err != nil {
-			t.Fatal(err)
+		if !slices.Equal(g.Edges.From, []int32{1}) || !slices.Equal(g.Edges.To, []int32{3}) || g.Types[g.Edges.Type[0]] != "SAME_CATEGORY" {
+			t.Errorf("edges %+v, want one between own_two and own_zzz", g.Edges)
 		}
-		both = append(both, c)
-	}
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := door.New(door.Config{
-		Rules: func() *policy.Rules { return rules }, Catalog: both[0], Own: both[1], Finder: discover.NewFinder(discover.Parts{Source: both[0]}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	})
-	r := &rig{T: t, Mux: muxOf(Routes(Config{Door: d})...)}
-	g := read[Graph](r, ann, "GET", "/api/v1/graph", "")
-	if want := []string{"own_one", "own_two", "own_way", "own_zzz"}; !slices.Equal(g.Nodes.Name, want) {
-		t.Fatalf("nodes %v, want %v", g.Nodes.Name, want)
-	}
-	if !slices.Equal(g.Edges.From, []int32{1}) || !slices.Equal(g.Edges.To, []int32{3}) || g.Types[g.Edges.Type[0]] != "SAME_CATEGORY" {
-		t.Errorf("edges %+v, want one between own_two and own_zzz", g.Edges)
 	}
 }
 

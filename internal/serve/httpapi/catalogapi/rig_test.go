@@ -1,13 +1,11 @@
 package catalogapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,22 +70,31 @@ type rig struct {
 	door    *door.Door
 	memory  *source.Memory
 	cases   *CaseFile
-	reviews *desk
 }
 
-func newRig(t *testing.T, things []thing, waiting context.Context) *rig {
+func load(t *testing.T, s capability.Source) *catalog.Catalog {
 	t.Helper()
-	m := source.NewMemory("test", capability.TrustUser)
-	for _, x := range things {
-		m.Put(x.Capability, x.Detail)
+	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}})
+	if err == nil {
+		err = c.Load(t.Context())
 	}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{group{m, []string{"calendar_list", "vault", "weather", "nowhere"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
+	return c
+}
+
+// newRig serves a catalog of things, beside the program's own tools.
+func newRig(t *testing.T, things []thing, waiting context.Context, own ...capability.Capability) *rig {
+	t.Helper()
+	m, o := source.NewMemory("test", capability.TrustUser), source.NewMemory("own", capability.TrustBuiltin)
+	for _, x := range things {
+		m.Put(x.Capability, x.Detail)
 	}
+	for _, c := range own {
+		o.Put(c, capability.Detail{})
+	}
+	c := load(t, group{m, []string{"calendar_list", "vault", "weather", "nowhere"}})
 	settings := policy.Defaults(policy.Personal)
 	settings.Rules = []policy.Rule{{ID: "no.vault", Effect: policy.Deny, Capabilities: []string{hidden}, Roles: []string{"intern"}, Reason: "not for interns", Where: "test:1"}}
 	rules, err := policy.Compile(settings)
@@ -96,22 +103,16 @@ func newRig(t *testing.T, things []thing, waiting context.Context) *rig {
 	}
 	d := door.New(door.Config{
 		Rules:   func() *policy.Rules { return rules },
-		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
+		Catalog: c, Own: load(t, o), Finder: discover.NewFinder(discover.Parts{Source: c}),
 		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
 	})
-	r := &rig{T: t, catalog: c, door: d, memory: m, cases: &CaseFile{Path: t.TempDir() + "/eval/cases.jsonl", Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}, reviews: newDesk()}
-	r.Mux = muxOf(Routes(Config{Door: d, Waiting: waiting, Cases: r.cases, Reviews: r.reviews})...)
+	r := &rig{T: t, catalog: c, door: d, memory: m, cases: &CaseFile{Path: t.TempDir() + "/eval/cases.jsonl", Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}}
+	r.Mux = muxOf(Routes(Config{Door: d, Waiting: waiting, Cases: r.cases, Reviews: reviews{}})...)
 	return r
 }
 
 func (r *rig) ask(who auth.Identity, method, target, body string, headers ...string) *httptest.ResponseRecorder {
-	var in *bytes.Reader
-	if body != "" {
-		in = bytes.NewReader([]byte(body))
-	} else {
-		in = bytes.NewReader(nil)
-	}
-	req := httptest.NewRequest(method, target, in)
+	req := httptest.NewRequest(method, target, strings.NewReader(body))
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -137,42 +138,14 @@ func read[T any](r *rig, who auth.Identity, method, target, body string) T {
 	return out
 }
 
-// A desk keeps reviews in memory.
-type desk struct {
-	list []Review
-	said []string
-}
+// reviews are those of a desk that takes every answer.
+type reviews struct{}
 
-func newDesk() *desk {
-	return &desk{list: []Review{
-		{Name: "tools.git", Kind: "extension", State: "new", Pending: true, Digest: "d1", Changes: []ReviewChange{{What: "argv", Target: "git.log", New: "git log"}}},
-		{Name: "mcp:files", Kind: "server", State: "enabled", Digest: "d2"},
-	}}
+func (reviews) List(context.Context) ([]Review, error) {
+	return []Review{{Name: "tools.git", Kind: "extension", State: "new", Pending: true, Digest: "d1"}}, nil
 }
-
-func (d *desk) List(context.Context) ([]Review, error) { return slices.Clone(d.list), nil }
-
-func (d *desk) set(name, state string) error {
-	for i := range d.list {
-		if d.list[i].Name == name {
-			d.list[i].State, d.list[i].Pending, d.list[i].Changes = state, false, nil
-		}
-	}
-	return nil
-}
-
-func (d *desk) Accept(_ context.Context, who auth.Identity, name, digest, why string) error {
-	if why == "boom" {
-		return &capability.Error{Kind: capability.Conflict, Op: "accept", Target: name}
-	}
-	d.said = append(d.said, strings.Join([]string{"accept", who.Principal.ID, name, digest, why}, " "))
-	return d.set(name, "enabled")
-}
-
-func (d *desk) Disable(_ context.Context, who auth.Identity, name, digest, why string) error {
-	d.said = append(d.said, strings.Join([]string{"disable", who.Principal.ID, name, digest, why}, " "))
-	return d.set(name, "disabled")
-}
+func (reviews) Accept(context.Context, auth.Identity, string, string, string) error  { return nil }
+func (reviews) Disable(context.Context, auth.Identity, string, string, string) error { return nil }
 
 func muxOf(routes ...wire.Route) *wire.Mux {
 	other := auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ auth.Identity) { http.NotFound(w, r) })

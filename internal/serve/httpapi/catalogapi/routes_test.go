@@ -12,7 +12,8 @@ import (
 	"ken/internal/serve/auth"
 )
 
-// TestRequests: every route, with what it answers and what it refuses.
+// TestRequests: what routes answer and refuse that the scripts api_find and
+// api_bad do not have.
 func TestRequests(t *testing.T) {
 	r := newRig(t, office(), nil)
 	long := strings.Repeat("x", mostText+1)
@@ -22,28 +23,19 @@ func TestRequests(t *testing.T) {
 		status               int
 		want                 string // part of the answer
 	}{
-		{ann, "GET", "/api/v1/catalog", "", 200, `"capabilities":[`},
-		{ann, "GET", "/api/v1/catalog?x=1", "", 400, `there is no parameter`},
-		{ann, "POST", "/api/v1/catalog", "{}", 405, `"method-not-allowed"`},
 		{ann, "GET", "/api/v1/catalog/tool:weather", "", 200, `"schema":"not json"`},
 		{ann, "GET", "/api/v1/catalog/weather", "", 200, `"id":"tool:weather"`},
 		{ann, "GET", "/api/v1/catalog/tool:calendar_list", "", 200, `"schema":{"type":"object"`},
 		{ann, "GET", "/api/v1/catalog/tool:evil", "", 404, `"code":"not-found"`},
 		{chief, "GET", "/api/v1/catalog/tool:evil", "", 200, `"notForModels":"it is quarantined: `},
 		{chief, "GET", "/api/v1/catalog/tool:evil", "", 200, `"body":"x"`},
-		{ann, "GET", "/api/v1/catalog/tool:none", "", 404, `"code":"not-found"`},
 		{ann, "GET", "/api/v1/why/tool:calendar_add", "", 200, `"id":"tool:calendar_list","type":"DEPENDS_ON","weight":1,"needs":true,"name":"calendar_list"`},
-		{ann, "GET", "/api/v1/why/nothing", "", 404, `"code":"not-found"`},
 		{chief, "GET", "/api/v1/lint", "", 200, `"code":"quarantined"`},
 		{ann, "GET", "/api/v1/lint", "", 200, `"note":"`},
 		{chief, "GET", "/api/v1/lint", "", 200, `"code":"unknown-name"`},
 		{ann, "GET", "/api/v1/changes?after=0", "", 200, `"indexVersion":1`},
-		{ann, "GET", "/api/v1/changes", "", 400, `after must be`},
 		{ann, "GET", "/api/v1/changes?after=-1", "", 400, `"code":"invalid"`},
 		{ann, "GET", "/api/v1/discover?q=awkward&q=twice", "", 400, `may be given once`},
-		{ann, "GET", "/api/v1/discover", "", 400, "q is empty"},
-		{ann, "GET", "/api/v1/discover?q=forecast+for+a+city", "", 200, `"id":"tool:weather"`},
-		{ann, "GET", "/api/v1/discover?q=forecast&exclude=tool:weather", "", 200, `"briefs":[]`},
 		{ann, "GET", "/api/v1/discover?q=forecast&kind=card", "", 200, `"briefs":[]`},
 		{ann, "GET", "/api/v1/discover?q=forecast&top=-1", "", 400, "top is"},
 		{ann, "GET", "/api/v1/discover?q=forecast&top=1000001", "", 400, "top is"},
@@ -53,14 +45,9 @@ func TestRequests(t *testing.T) {
 		{ann, "GET", "/api/v1/discover?q=forecast&budget=0", "", 200, `"total":0`},
 		{ann, "GET", "/api/v1/search?limit=0", "", 400, "limit is 0"},
 		{ann, "GET", "/api/v1/search?limit=201", "", 400, "limit is 201"},
-		{ann, "GET", "/api/v1/search?after=%21", "", 400, "after is not"},
 		{ann, "GET", "/api/v1/search?q=x&after=y", "", 400, "after is not"},
-		{ann, "GET", "/api/v1/search?state=odd", "", 400, "state is"},
 		{ann, "GET", "/api/v1/graph", "", 200, `"types":["DEPENDS_ON"`},
 		{ann, "POST", "/api/v1/play", `{"q":"forecast for a city"}`, 200, `"learnedWeight":1`},
-		{ann, "POST", "/api/v1/play", `{"q":" "}`, 400, "q is empty"},
-		{ann, "POST", "/api/v1/play", `{"q":"x","bogus":1}`, 400, "bogus"},
-		{ann, "POST", "/api/v1/play", `{"q":"x","override":{"tier1TopK":-1}}`, 400, "override.tier1TopK is -1"},
 		{ann, "POST", "/api/v1/play", `{"q":"x","override":{"graphBoostFactor":1.5}}`, 400, "override.graphBoostFactor is 1.5"},
 		{ann, "POST", "/api/v1/play", `{"q":"x","override":{"learnedWeight":11}}`, 400, "override.learnedWeight is 11"},
 		{ann, "POST", "/api/v1/play", `{"q":"` + long + `"}`, 400, "the message has"},
@@ -76,17 +63,10 @@ func TestRequests(t *testing.T) {
 		{chief, "GET", "/api/v1/eval/cases", "", 200, `{"cases":[],"cut":0,"problems":[]}`},
 		{chief, "GET", "/api/v1/eval/cases?limit=0", "", 400, `limit is 0`},
 		{chief, "POST", "/api/v1/eval/cases", `{"query":"x"}`, 400, `gold is missing`},
-		{chief, "POST", "/api/v1/eval/cases", `{"query":"","gold":[]}`, 400, `query is empty`},
 		{chief, "POST", "/api/v1/eval/cases", `{"query":"x","gold":[""]}`, 400, `gold has an id of 0 bytes`},
 		{chief, "POST", "/api/v1/eval/cases", `{"query":"x","gold":["` + strings.Repeat("a", 1001) + `"]}`, 400, `gold has an id of 1001`},
-		{chief, "DELETE", "/api/v1/eval/cases/none", "", 404, `"code":"not-found"`},
 		{chief, "POST", "/api/v1/eval", `{}`, 400, `there is no case to measure`},
 		{chief, "POST", "/api/v1/eval", `{"cases":[{"query":"x"}]}`, 400, `case 1: gold is missing`},
-		{chief, "POST", "/api/v1/reviews/tools.git", `{"action":"burn","digest":"d1"}`, 400, `action is`},
-		{chief, "POST", "/api/v1/reviews/tools.git", `{"action":"accept"}`, 400, `digest is missing`},
-		{chief, "POST", "/api/v1/reviews/tools.git", `{"action":"accept","digest":"old"}`, 409, `"code":"conflict"`},
-		{chief, "POST", "/api/v1/reviews/none", `{"action":"accept","digest":"d1"}`, 404, `"code":"not-found"`},
-		{chief, "POST", "/api/v1/reviews/tools.git", `{"action":"accept","digest":"d1","why":"boom"}`, 409, `"code":"conflict"`},
 	}
 	for _, tt := range tests {
 		w := r.ask(tt.who, tt.method, tt.target, tt.body)
