@@ -12,7 +12,8 @@ import (
 	"ken/internal/govern/approval"
 )
 
-// TestApprovals: who sees which questions, how they are shown, and how lists end.
+// TestApprovals: who sees which questions, and how lists end. The script
+// api_consent has how they are shown and settled.
 func TestApprovals(t *testing.T) {
 	rg := newRig(t)
 	first, second := rg.asked("ann", "one"), rg.asked("ann", "two")
@@ -27,26 +28,13 @@ func TestApprovals(t *testing.T) {
 	if list := objects(x.doc["tickets"]); len(list) != 2 || x.doc["cut"] != 1.0 || list[0]["mine"] != false {
 		t.Errorf("limit 2 = %s", x.body)
 	}
-	one := objects(rg.want(200, "", "bob", "GET", "/api/v1/approvals?state=pending", nil).doc["tickets"])[0]
-	lines := objects(one["lines"])
-	if one["state"] != "pending" || one["mine"] != true || one["wide"] != false || one["target"] != "tool:destroy" || one["principal"] != "bob" ||
-		one["session"] != "s" || one["surface"] != "api" || one["rule"] == "" || one["risk"] == nil || lines[0]["text"] != `run {"text":"three"}` {
-		t.Errorf("a ticket = %v", one)
-	}
 	rg.want(200, "", "bob", "POST", "/api/v1/approvals/"+third, object{"effect": "deny", "note": "no"})
 	for state, want := range map[string]string{"denied": third, "granted": "", "expired": "", "all": third} {
 		x := rg.want(200, "", "bob", "GET", "/api/v1/approvals?state="+state, nil)
-		list := objects(x.doc["tickets"])
-		if got := field(list, "id"); got != want {
+		if got := field(objects(x.doc["tickets"]), "id"); got != want {
 			t.Errorf("state %s = %s, want %s", state, x.body, want)
 		}
-		if len(list) == 1 {
-			if a := list[0]["answer"].(object); a["effect"] != "deny" || a["by"] != "bob" || a["note"] != "no" || a["scope"] != "once" {
-				t.Errorf("answer = %v", a)
-			}
-		}
 	}
-	rg.want(400, "invalid", "bob", "GET", "/api/v1/approvals?state=odd", nil)
 }
 
 // TestSettleRefusals: each answer that does not count, and why.

@@ -33,20 +33,13 @@ func (rg *rig) listen(who string) *listener {
 // next waits for an event of a type. Others that come first are skipped.
 func (l *listener) next(kind string) object {
 	l.t.Helper()
-	late := time.After(2 * time.Minute)
-	for {
-		select {
-		case e, ok := <-l.events:
-			if !ok {
-				l.t.Fatalf("the feed ended; want %s", kind)
-			}
-			if e["type"] == kind {
-				return e
-			}
-		case <-late:
-			l.t.Fatalf("no event %s", kind)
+	for e := range l.events {
+		if e["type"] == kind {
+			return e
 		}
 	}
+	l.t.Fatalf("the feed ended; want %s", kind)
+	return nil
 }
 
 // TestFeedTells: what is in quarantine is counted for whoever runs Ken alone.

@@ -30,6 +30,7 @@ import (
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/talk/slash"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -159,7 +160,7 @@ func newRig(t testing.TB) *rig {
 	run, err = runner.New(runner.Config{
 		Resolve: d.Resolve, Executors: runner.Executors{"tool:*": tools{}}, Log: rg.log, Rules: func() *policy.Rules { return rules },
 		Desk: rg.desk, Effects: db, Results: kept,
-		Limits: runner.Limits{Timeout: 300 * time.Millisecond, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always,
+		Limits: runner.Limits{Timeout: testkit.Patience, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always,
 	})
 	must(err)
 	waiting, stop := context.WithCancel(context.Background())
