@@ -120,22 +120,22 @@ func TestNobodyReads(t *testing.T) {
 	for _, r := range []*http.Request{httptest.NewRequest("GET", "/slow", nil), httptest.NewRequest("POST", "/stream", strings.NewReader("{}"))} {
 		r.Header.Set("Content-Type", "application/json")
 		set = nil
-		w := writeDeadlines{httptest.NewRecorder(), &set}
+		w := notedDeadlines{httptest.NewRecorder(), &set}
 		m.ServeAs(w, r, auth.Identity{})
-		if n := len(set); w.Code != http.StatusOK || n != 2 || !set[0].IsZero() || set[1].IsZero() {
-			t.Errorf("%s = %d, with the deadlines %v; want none while it is made, and one to write it by", r.URL.Path, w.Code, set)
+		if n := len(set); w.Code != http.StatusOK || n != 3 || !set[0].IsZero() || !set[1].IsZero() || set[2].IsZero() {
+			t.Errorf("%s = %d, with the deadlines %v; want none to read or write by while it is made, and one to write it by then", r.URL.Path, w.Code, set)
 		}
 	}
 }
 
-// writeDeadlines notes those that are set.
-type writeDeadlines struct {
+// notedDeadlines notes those that are set.
+type notedDeadlines struct {
 	*httptest.ResponseRecorder
 	set *[]time.Time
 }
 
-func (writeDeadlines) SetReadDeadline(time.Time) error { return nil }
-func (w writeDeadlines) SetWriteDeadline(t time.Time) error {
+func (w notedDeadlines) SetReadDeadline(t time.Time) error { return w.SetWriteDeadline(t) }
+func (w notedDeadlines) SetWriteDeadline(t time.Time) error {
 	*w.set = append(*w.set, t)
 	return nil
 }

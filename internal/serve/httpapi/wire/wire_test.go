@@ -160,19 +160,6 @@ func TestMux(t *testing.T) {
 	}
 }
 
-func TestBodyMustBeJSON(t *testing.T) {
-	m := NewMux(slog.New(slog.DiscardHandler), nil, routes()...)
-	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
-		r := httptest.NewRequest("POST", "/things/check", strings.NewReader("{}"))
-		r.Header.Set("Content-Type", kind)
-		w := httptest.NewRecorder()
-		m.ServeAs(w, r, auth.Identity{})
-		if w.Code != http.StatusUnsupportedMediaType {
-			t.Errorf("a body of type %q = %d, want 415", kind, w.Code)
-		}
-	}
-}
-
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"n=1", "since=30d", "x=1e400", "tag=%00&tag=%ff", "since=9999999d", "n=%2B1"} {
 		f.Add(seed)
@@ -187,33 +174,4 @@ func FuzzQuery(f *testing.F) {
 			t.Errorf("?%q = %d %s", query, w.Code, w.Body)
 		}
 	})
-}
-
-// TestPatienceIsTheRoutes: an answer that may take its time is not cut at the
-// server's own limits.
-func TestPatienceIsTheRoutes(t *testing.T) {
-	const limit = 50 * time.Millisecond
-	m := NewMux(slog.New(slog.DiscardHandler), nil, Route{
-		Method: "POST", Path: "/slow", Name: "slow", Body: noted{}, Answer: noted{}, Patience: -1,
-		Serve: func(r *Request) (any, error) {
-			select {
-			case <-r.Context().Done():
-				return nil, r.Context().Err()
-			case <-time.After(3 * limit):
-				return noted{Text: "done"}, nil
-			}
-		},
-	})
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.ServeAs(w, r, auth.Identity{}) }))
-	srv.Config.ReadTimeout, srv.Config.WriteTimeout = limit, limit
-	srv.Start()
-	defer srv.Close()
-	res, err := srv.Client().Post(srv.URL+"/slow", "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if b, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil {
-		t.Errorf("POST /slow = %d %s, %v; want 200", res.StatusCode, b, err)
-	}
 }
