@@ -24,6 +24,7 @@ import (
 	"ken/internal/secret"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/testkit"
 )
 
 // A rig is the routes over a home of its own. Servers are not started: try says
@@ -324,13 +325,9 @@ func TestLogin(t *testing.T) {
 	}{{errors.New("refused by the provider"), "failed"}, {nil, "done"}} {
 		r.want(t, who, "POST", "/api/v1/servers/x/login", "", 200, `"state":"waiting"`, "https://login.example/authorize")
 		finish <- tt.err
-		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if w := r.ask(who, "GET", "/api/v1/servers/x/login", ""); strings.Contains(w.Body.String(), tt.state) {
-				break
-			} else if time.Now().After(end) {
-				t.Fatalf("the login = %s, want %s", w.Body, tt.state)
-			}
-		}
+		testkit.Wait(t, "the login is "+tt.state, func() bool {
+			return strings.Contains(r.ask(who, "GET", "/api/v1/servers/x/login", "").Body.String(), tt.state)
+		})
 	}
 }
 
