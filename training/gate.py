@@ -3,7 +3,7 @@
 
     KEN_BENCH=DIR python3 training/gate.py --work .train/gate
 
-One command from data to weights. It asks `go test -run TestGateCases` for the
+One command from data to weights. It asks `scripts/fit cases` for the
 cases (what the search says of each message asked of each catalog, and the second
 reader's vectors), chooses the capabilities that stand for what there is
 elsewhere, fits four weights, and writes into internal/find/ranking:
@@ -145,7 +145,7 @@ def main():
     work = os.path.abspath(a.work)
     os.makedirs(work, exist_ok=True)
     if not a.have:
-        subprocess.run(["go", "test", "./internal/find/ranking", "-run", "TestGateCases", "-v", "-timeout", "2h", "-gatecases", work], cwd=here, check=True)
+        subprocess.run(["go", "run", "-tags", "fit", "./scripts/fit", "cases", work], cwd=here, check=True)
 
     c = Cases(work)
     rows = [json.loads(l) for l in open(os.path.join(work, "elsewhere.jsonl"))]

@@ -452,11 +452,8 @@ func TestIndexOfReplacedSnapshot(t *testing.T) {
 		t.Fatal("the change made no snapshot")
 	}
 	for _, s := range []*catalog.Snapshot{before, after} {
-		x := ranking.IndexOf(s)
-		for i, e := range s.Entries() {
-			if got := x.Segment.Docs[x.Slot(i)].Capability; got != e.Capability {
-				t.Errorf("version %d: the slot of %s has %s", s.Version(), e.ID, got.ID)
-			}
+		if err := agree(s); err != nil {
+			t.Errorf("version %d: %v", s.Version(), err)
 		}
 	}
 	if n := indexer.builds.Load(); n != 1 {

@@ -29,37 +29,26 @@ func answers(s *index.Segment) string {
 }
 
 // TestKeptSegmentAnswersTheSame: a segment out of the cache answers like the one
-// that was made, with and without vectors, and once it is changed.
+// that was made, with and without vectors, and once it is changed; and so does one
+// out of a segment that was kept for nearly the same capabilities.
 func TestKeptSegmentAnswersTheSame(t *testing.T) {
 	list := slices.Concat(indextest.Desk(), indextest.Many(400), []*capability.Capability{indextest.Tool("天気", "明日の天気を調べる")})
+	gauge := []*capability.Capability{indextest.Tool("gauge", "reads a gauge "+indextest.Word(9))}
+	nearly := slices.Concat(gauge, list[1:30], list[33:])
 	for _, c := range []*index.Cache{{Name: "words"}, {Name: "vectors", Model: indextest.Builtin(t)}} {
 		c.Dir = filepath.Join(t.TempDir(), "cache")
-		made := index.BuildWith(c.Model, list)
+		same := func(what string, got, want *index.Segment) {
+			t.Helper()
+			if got, want := answers(got), answers(want); got != want {
+				t.Errorf("%s: the segment %s answers\n%s, want\n%s", c.Name, what, got, want)
+			}
+		}
 		c.Build(list)
-		again := c.Build(list)
-		if got, want := answers(again), answers(made); got != want {
-			t.Errorf("%s: the segment that was kept answers\n%s, want\n%s", c.Name, got, want)
-		}
-		change := func(s *index.Segment) string {
-			s, _ = s.Change([]*capability.Capability{indextest.Tool("gauge", "reads a gauge "+indextest.Word(9))}, []int{0, 9, 200})
-			return answers(s)
-		}
-		if got, want := change(again), change(made); got != want {
-			t.Errorf("%s: once changed, the segment that was kept answers\n%s, want\n%s", c.Name, got, want)
-		}
-	}
-}
-
-// TestNearSegmentAnswersTheSame: so does a segment out of one that was kept for
-// nearly the same capabilities.
-func TestNearSegmentAnswersTheSame(t *testing.T) {
-	list := slices.Concat(indextest.Desk(), indextest.Many(400), []*capability.Capability{indextest.Tool("天気", "明日の天気を調べる")})
-	for _, c := range []*index.Cache{{Name: "words"}, {Name: "vectors", Model: indextest.Builtin(t)}} {
-		c.Dir = filepath.Join(t.TempDir(), "cache")
-		c.Build(list)
-		now := slices.Concat([]*capability.Capability{indextest.Tool("gauge", "reads a gauge "+indextest.Word(9))}, list[1:30], list[33:])
-		if got, want := answers(c.Build(now)), answers(index.BuildWith(c.Model, now)); got != want {
-			t.Errorf("%s: the segment out of a kept one answers\n%s, want\n%s", c.Name, got, want)
-		}
+		kept, made := c.Build(list), index.BuildWith(c.Model, list)
+		same("that was kept", kept, made)
+		kept, _ = kept.Change(gauge, []int{0, 9, 200})
+		made, _ = made.Change(gauge, []int{0, 9, 200})
+		same("that was kept, once changed,", kept, made)
+		same("out of one that was kept", c.Build(nearly), index.BuildWith(c.Model, nearly))
 	}
 }

@@ -1,6 +1,6 @@
 package ranking
 
-// Made by go test -run TestFit -fit from the training sets; see fit_test.go.
+// Made by go run -tags fit ./scripts/fit weights, from the training sets.
 var (
 	wordsAlone = weights{
 		rank: [features]float32{

@@ -1,33 +1,26 @@
+//go:build fit
+
 package ranking
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"testing"
-
-	"ken/internal/testkit/indextest"
 )
 
-var leftOut = flag.Bool("leftout", false, "fit without each set in turn, and say how well the rest answers it")
-
-// TestLeftOut says how well a set is answered by weights, and by a student,
-// that never saw it: by words alone, and with vectors. The dev sets, which no
-// fit sees, are answered by the weights of all training sets. It is a tool:
-// training/NOTES.md has its table.
-func TestLeftOut(t *testing.T) {
-	if !*leftOut {
-		t.Skip("soak: fits anew without each set; run with -leftout -students")
-	}
-	dir := trainingSets(t)
-	outOfScope := indextest.ReadRows(t, filepath.Join(dir, "clinc150", "oos.jsonl"))
+// LeftOut prints how well a set is answered by weights, and by a student, that
+// never saw it: by words alone, and with vectors. The dev sets, which no fit sees,
+// are answered by the weights of all training sets. training/NOTES.md has the
+// table.
+func (f *Fitting) LeftOut() {
+	dir := f.trainingSets()
+	outOfScope := readRows(filepath.Join(dir, "clinc150", "oos.jsonl"))
 	kinds := []*weights{&wordsAlone, &withVectors, &withEmbedder}
-	train := [][]*fitSet{readSets(t, dir, trainSets, nobody), readSets(t, dir, trainSets, unseen), readSets(t, dir, trainSets, unseenTwice)}
+	train := [][]*fitSet{f.readSets(dir, trainSets, nobody), f.readSets(dir, trainSets, unseen), f.readSets(dir, trainSets, unseenTwice)}
 	devDir := filepath.Join(dir, "..", "dev")
-	dev := [][]*fitSet{readSets(t, devDir, devSets, nobody), readSets(t, devDir, devSets, seen), readSets(t, devDir, devSets, seenTwice)}
+	dev := [][]*fitSet{f.readSets(devDir, devSets, nobody), f.readSets(devDir, devSets, seen), f.readSets(devDir, devSets, seenTwice)}
 
 	fmt.Println("| set | words alone | with vectors | with the second reader | difference of these | 95 % of resamplings |\n|---|---|---|---|---|---|")
 	var mean [2][3]float64
@@ -65,33 +58,6 @@ func TestLeftOut(t *testing.T) {
 		row(1, len(trainSets)+i, [3][]float64{gainsOf(dev[0][i]), gainsOf(dev[1][i]), gainsOf(dev[2][i])})
 	}
 	means(1, len(devSets), "dev")
-}
-
-// TestReaderInGo compares the vectors that the program makes, in 8 bits, with
-// those of training, by the weights that are shipped. TestWriteVectors of
-// package vectors makes the former. It is a tool: training/NOTES.md has its
-// table.
-func TestReaderInGo(t *testing.T) {
-	if !*leftOut {
-		t.Skip("soak: compares vectors of training; run with -leftout -students -readers")
-	}
-	dir := trainingSets(t)
-	fmt.Println("| set | floating point | in 8 bits | difference | 95 % of resamplings |\n|---|---|---|---|---|")
-	compare := func(dir, what string, sets []string) {
-		var sums [2]float64
-		for _, name := range sets {
-			var gains [2][]float64
-			for i, by := range []student{seenTwice, seenInGo} {
-				gains[i] = gainsOf(readSet(t, filepath.Join(dir, name), by))
-				sums[i] += average(gains[i]) / float64(len(sets))
-			}
-			low, high := interval(gains[0], gains[1])
-			fmt.Printf("| %s | %.2f | %.2f | %+.2f | %+.2f to %+.2f |\n", name, average(gains[0]), average(gains[1]), average(gains[1])-average(gains[0]), low, high)
-		}
-		fmt.Printf("| mean of the %s sets | %.2f | %.2f | %+.2f | |\n", what, sums[0], sums[1], sums[1]-sums[0])
-	}
-	compare(filepath.Join(dir, "..", "dev"), "dev", devSets)
-	compare(dir, "training", trainSets)
 }
 
 // sameFold reports whether two sets are of one family, and are left out together.
@@ -154,7 +120,7 @@ func interval(a, b []float64) (low, high float64) {
 
 // abstention says how often an answer is held back at the usual floor: for
 // messages that nothing answers, and at the price of which recall.
-func abstention(s *fitSet, outOfScope []indextest.Row) string {
+func abstention(s *fitSet, outOfScope []fitRow) string {
 	held, kept, found, without := 0, 0, 0, 0
 	for _, q := range outOfScope {
 		if search := s.look(q.Query); search.confidence(s.view).fit < 0.3 {
