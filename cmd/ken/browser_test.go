@@ -41,9 +41,7 @@ func TestBrowser(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			if name != "first-visit" && name != "catalog-search" { // these two measure time, so they run first and alone
-				t.Parallel()
-			}
+			t.Parallel()
 			out := t.TempDir()
 			if kept := os.Getenv("KEN_BROWSER_OUT"); kept != "" {
 				out = filepath.Join(kept, name)

@@ -7,15 +7,15 @@ import { story, check, control, say, answered, accessible, url, workspace } from
 const file = (name) => join(workspace, name);
 
 await story(async ({ page, context }) => {
-  // A key that comes in the moment in which the question appears was meant for
-  // something else.
+  // A key that comes in the moment in which the person gets to the question was meant
+  // for something else.
   await page.evaluate(() => document.addEventListener("focusin", (e) => {
     if (e.target.hasAttribute("data-question")) e.target.dispatchEvent(new KeyboardEvent("keydown", { key: "y", bubbles: true }));
   }));
   const first = await say(page, "please write out.txt", 1);
   const card = first.getByRole("group", { name: /^Change out\.txt\? tool:write_to_file/ });
   await card.waitFor();
-  await page.waitForFunction(() => document.activeElement?.hasAttribute("data-question"));
+  await card.focus();
   const came = await page.evaluate(() => performance.now());
   const shown = await card.innerText();
   for (const exact of ["tool:write_to_file", "out.txt", "written by a model"]) check(shown.includes(exact), "the question does not show " + exact + ":\n" + shown);
@@ -23,7 +23,7 @@ await story(async ({ page, context }) => {
   check(!existsSync(file("out.txt")), "the file is there before anybody agreed");
 
   // Then y allows it, once.
-  await page.waitForFunction((came) => performance.now() > came + 700, came);
+  await page.waitForFunction((came) => performance.now() > came + 1000, came);
   await card.waitFor();
   await page.keyboard.press("y");
   await first.getByText("Allowed", { exact: false }).first().waitFor();

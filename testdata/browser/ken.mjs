@@ -3,7 +3,6 @@
 import { createRequire } from "node:module";
 import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
-import os from "node:os";
 import { join } from "node:path";
 
 const need = (name) => {
@@ -145,31 +144,7 @@ export async function fits(page, where) {
   check(have <= want, `${where}: the page is ${have} px wide, and the window ${want}`);
 }
 
-// within fails where something took longer than it may. On a machine that is busy
-// with other work the time says nothing, and is only printed: make bench has the
-// same bar.
-export function within(bar, took, what) {
-  const busy = took < bar ? "" : otherWork();
-  if (busy) console.log(`not judged, ${busy}: ${what} took ${took} ms`);
-  else check(took < bar, `${what} took ${took} ms, want under ${bar}`);
-}
-
-// otherWork says how it shows that the machine is busy with other work, if it is: by
-// its load, or because the same work takes now this long and now that, as on a machine
-// that others share.
-export function otherWork() {
-  const [load, cores] = [os.loadavg()[0], os.cpus().length];
-  if (load > 3 * cores) return `the load is ${load.toFixed(0)} on ${cores} cores`;
-  const took = Array.from({ length: 200 }, () => {
-    const began = performance.now();
-    for (let i = 0, x = 1; i < 2_000_000; i++) x = (Math.imul(x, 1664525) + 1013904223) | 0;
-    return performance.now() - began;
-  }).sort((a, b) => a - b);
-  const [least, most] = [took[10], took[190]];
-  return most > 2 * least ? `the same work takes ${least.toFixed(1)} to ${most.toFixed(1)} ms` : "";
-}
-
-// measured keeps a number with the test, and prints it.
+// measured keeps a number for the benchmark of the page, which has bars; a story judges none.
 export function measured(name, value, unit) {
   console.log(`measured ${name} ${value.toFixed(1)} ${unit}`);
   writeFileSync(join(out, name + ".txt"), String(value));

@@ -1,19 +1,19 @@
 import { post, type Refusal } from "../../lib/api";
 import type { Ticket } from "../../lib/types";
 
-// A Choice is one answer that a person may give to a ticket.
+// A Choice is one answer that a person may give to a ticket. A key answers for once only.
 export interface Choice { key: string; name: string; effect: "grant" | "deny"; scope: "once" | "session" | "until" | "always"; covers?: "call" | "prefix" | "tool" }
 
 // choices are the answers that count: what the rule leaves open, and nothing
 // for a session where the call belongs to none.
 export function choices(t: Ticket): Choice[] {
   const all: Choice[] = [{ key: highRisk(t) ? "" : "y", name: "Allow once", effect: "grant", scope: "once" }];
-  if (t.wide) all.push({ key: "a", name: "Always allow this exact call", effect: "grant", scope: "always", covers: "call" }, { key: "u", name: "Allow this exact call until…", effect: "grant", scope: "until", covers: "call" });
+  if (t.wide) all.push({ key: "", name: "Always allow this exact call", effect: "grant", scope: "always", covers: "call" }, { key: "", name: "Allow this exact call until…", effect: "grant", scope: "until", covers: "call" });
   const prefix = t.offers?.find((o) => o.scope === "always" && o.covers === "prefix");
-  if (t.wide && prefix) all.push({ key: "p", name: "Always allow " + prefix.calls, effect: "grant", scope: "always", covers: "prefix" });
-  if (t.wide && t.session) all.push({ key: "s", name: "Allow for the session, with any arguments", effect: "grant", scope: "session", covers: "tool" });
+  if (t.wide && prefix) all.push({ key: "", name: "Always allow " + prefix.calls, effect: "grant", scope: "always", covers: "prefix" });
+  if (t.wide && t.session) all.push({ key: "", name: "Allow for the session, with any arguments", effect: "grant", scope: "session", covers: "tool" });
   all.push({ key: "n", name: "Deny", effect: "deny", scope: "once" });
-  if (t.session) all.push({ key: "d", name: "Deny for the session", effect: "deny", scope: "session" });
+  if (t.session) all.push({ key: "", name: "Deny for the session", effect: "deny", scope: "session" });
   return all;
 }
 
