@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ken/internal/serve/shim"
+	"ken/internal/testkit"
 )
 
 // otherBuild makes a copy of this program that takes itself for another build,
@@ -67,7 +68,7 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("an older shim is served by %d, want the newer %d that has clients", pid, next)
 	}
 	w1.close(t, 0)
-	waitGone(t, old) // a retired daemon ends with its last client
+	testkit.Wait(t, "the daemon ends", func() bool { return gone(old) }) // a retired daemon ends with its last client
 	w2.close(t, 0)
 	w3.close(t, 0)
 	settle(t, h, 0)
@@ -84,25 +85,10 @@ func TestBuilds(t *testing.T) {
 // settle waits until the daemon serves so many.
 func settle(t *testing.T, h *home, clients int) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		if g, err := shim.Ask(h.place(t)); err == nil && g.Clients == clients {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("the daemon does not come to %d clients", clients)
-}
-
-func waitGone(t *testing.T, pid int) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		b, err := os.ReadFile("/proc/" + itoa(pid) + "/stat")
-		if err != nil || bytes.Contains(b, []byte(") Z ")) {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("the process %d does not end", pid)
+	testkit.Wait(t, "the daemon's clients", func() bool {
+		g, err := shim.Ask(h.place(t))
+		return err == nil && g.Clients == clients
+	})
 }
 
 // TestTwoBuildsAtOnce: windows of two builds that start at once all work, and
@@ -141,5 +127,5 @@ func TestRetire(t *testing.T) {
 	}
 	w.ask(t, "still")
 	w.close(t, 0)
-	waitGone(t, pid)
+	testkit.Wait(t, "the daemon ends", func() bool { return gone(pid) })
 }

@@ -14,18 +14,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/shim"
+	"ken/internal/testkit"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 func echo(_ context.Context, _ shim.Hello, conn net.Conn) error {
 	_, err := io.Copy(conn, conn)
@@ -89,20 +86,13 @@ func TestThousandVisits(t *testing.T) {
 		for i := range 20 {
 			visits.Go(func() {
 				switch i {
-				case 0, 1: // that say nothing
+				case 0, 1, 2: // that say nothing, or go in the middle
 					c, err := net.Dial("unix", p.Socket)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					c.Close()
-				case 2: // that go in the middle
-					c, err := net.Dial("unix", p.Socket)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					fmt.Fprint(c, `{"v":1,"do":"se`)
+					fmt.Fprint(c, `{"v":1,"do":"se`[:i*5])
 					c.Close()
 				default:
 					if err := call(p.Socket); err != nil {
@@ -113,13 +103,9 @@ func TestThousandVisits(t *testing.T) {
 		}
 		visits.Wait()
 	}
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); { // the last processes are still exiting
-		if openFiles(t) <= files && runtime.NumGoroutine() <= goroutines {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("after 1,000 visits %d files and %d goroutines, before %d and %d", openFiles(t), runtime.NumGoroutine(), files, goroutines)
+	testkit.Wait(t, "files and goroutines as before", func() bool { // the last processes are still exiting
+		return openFiles(t) <= files && runtime.NumGoroutine() <= goroutines
+	})
 }
 
 func openFiles(t *testing.T) int {

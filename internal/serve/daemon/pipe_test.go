@@ -86,6 +86,20 @@ func start(l *Listener, ctx context.Context, cfg Config, h Handler) <-chan error
 	return served
 }
 
+// serving serves until the test ends, which must be without an error.
+func serving(t *testing.T, cfg Config, h Handler) *pipes {
+	l, p := newPipes()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := start(l, ctx, cfg, h)
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
+	return p
+}
+
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := newPipes()
@@ -140,9 +154,7 @@ func TestIdleNever(t *testing.T) {
 // TestSlowHello: bytes that drip do not buy time.
 func TestSlowHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := newPipes()
-		ctx, cancel := context.WithCancel(t.Context())
-		served := start(l, ctx, Config{}, func(context.Context, shim.Hello, net.Conn) error {
+		p := serving(t, Config{}, func(context.Context, shim.Hello, net.Conn) error {
 			t.Error("a slow caller is served")
 			return nil
 		})
@@ -155,10 +167,6 @@ func TestSlowHello(t *testing.T) {
 		}
 		if took := time.Since(begin); err == nil || took > 7*time.Second {
 			t.Errorf("a dripping hello is read for %v, %v; want 5s", took, err)
-		}
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
 		}
 	})
 }
@@ -264,18 +272,12 @@ func TestHandlerEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, p := newPipes()
-				ctx, cancel := context.WithCancel(t.Context())
-				served := start(l, ctx, Config{}, tt.handler)
+				p := serving(t, Config{}, tt.handler)
 				c, r, _ := p.call(t)
 				say(t, c, serveMe)
 				got, err := io.ReadAll(r)
 				if string(got) != tt.want+"\n" || err != nil {
 					t.Errorf("the client reads %q, %v; want %q", got, err, tt.want)
-				}
-				cancel()
-				if err := <-served; err != nil {
-					t.Errorf("Serve = %v", err)
 				}
 			})
 		})
@@ -295,9 +297,7 @@ func TestBadHello(t *testing.T) {
 		{`{"v":1,"env":{"A":"` + long, "longer than"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l, p := newPipes()
-			ctx, cancel := context.WithCancel(t.Context())
-			served := start(l, ctx, Config{}, func(context.Context, shim.Hello, net.Conn) error {
+			p := serving(t, Config{}, func(context.Context, shim.Hello, net.Conn) error {
 				t.Errorf("the hello %.40q is served", tt.hello)
 				return nil
 			})
@@ -308,10 +308,6 @@ func TestBadHello(t *testing.T) {
 				t.Errorf("after the refusal of %.40q comes %q, %v", tt.hello, rest, err)
 			}
 			c.Close()
-			cancel()
-			if err := <-served; err != nil {
-				t.Errorf("Serve = %v", err)
-			}
 		})
 	}
 }
@@ -319,10 +315,8 @@ func TestBadHello(t *testing.T) {
 // TestHelloWithMore: what comes right behind the hello is the handler's.
 func TestHelloWithMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := newPipes()
-		ctx, cancel := context.WithCancel(t.Context())
 		var dir atomic.Value
-		served := start(l, ctx, Config{}, func(_ context.Context, h shim.Hello, conn net.Conn) error {
+		p := serving(t, Config{}, func(_ context.Context, h shim.Hello, conn net.Conn) error {
 			dir.Store(h.Dir)
 			_, err := io.Copy(conn, conn)
 			return err
@@ -337,18 +331,12 @@ func TestHelloWithMore(t *testing.T) {
 			t.Errorf("Hello.Dir = %v, want /w", dir.Load())
 		}
 		c.Close()
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
 	})
 }
 
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p := newPipes()
-		ctx, cancel := context.WithCancel(t.Context())
-		served := start(l, ctx, Config{Clients: 1}, untilEOF)
+		p := serving(t, Config{Clients: 1}, untilEOF)
 		c, r, _ := p.call(t)
 		say(t, c, serveMe)
 		hearLine(t, r, `{"ok":true}`)
@@ -363,9 +351,5 @@ func TestFull(t *testing.T) {
 			t.Errorf("the greeting when there is room again says %q", g.Error)
 		}
 		c.Close()
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +23,7 @@ import (
 	"ken/internal/serve/daemon"
 	"ken/internal/serve/shim"
 	_ "ken/internal/serve/shim/entry" // this program with the argument mcp is the shim
+	"ken/internal/testkit"
 )
 
 // TestMain makes this program a daemon too, as the shim starts one. What it
@@ -51,10 +50,6 @@ func fakeDaemon() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if why, err := os.ReadFile(filepath.Join(place.Home, "refuse")); err == nil {
-		fmt.Fprintf(os.Stderr, "%s\n", why)
-		return 3
-	}
 	starts, err := os.OpenFile(filepath.Join(place.Home, "starts"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -79,9 +74,7 @@ func fakeDaemon() int {
 	return 0
 }
 
-// fakeHandler answers each line with the process it runs in and the line, and a
-// request of JSON-RPC as one; that of the method hold has no answer. What it gets
-// of those is in the file heard.
+// fakeHandler answers each line with the process it runs in and the line.
 func fakeHandler(ctx context.Context, h shim.Hello, conn net.Conn) error {
 	if len(h.Args) > 0 && h.Args[0] == "--config=broken" {
 		return errors.New("ken.yaml: line 3: \x1b[31mno such key")
@@ -90,37 +83,11 @@ func fakeHandler(ctx context.Context, h shim.Hello, conn net.Conn) error {
 	defer stop()
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
-		if lines.Text()[0] == '{' {
-			if err := answer(conn, h, lines.Bytes()); err != nil {
-				return err
-			}
-			continue
-		}
 		if _, err := fmt.Fprintf(conn, "%d %s %s\n", os.Getpid(), h.Dir, lines.Text()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func answer(conn net.Conn, h shim.Hello, line []byte) error {
-	heard, err := os.OpenFile(filepath.Join(h.Env["KEN_HOME"], "heard"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer heard.Close()
-	if _, err := fmt.Fprintf(heard, "%d %s\n", os.Getpid(), line); err != nil {
-		return err
-	}
-	var m struct {
-		ID     json.RawMessage
-		Method string
-	}
-	if err := json.Unmarshal(line, &m); err != nil || m.ID == nil || m.Method == "hold" {
-		return err
-	}
-	_, err = fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","pid":%d}}`+"\n", m.ID, os.Getpid())
-	return err
 }
 
 // knock connects as a stranger and says what it hears.
@@ -175,7 +142,7 @@ func newHome(t *testing.T) *home {
 	h := &home{dir: filepath.Join(dir, "home"), exe: exe}
 	t.Cleanup(func() {
 		for _, pid := range h.starts(t) {
-			end(pid)
+			end(t, pid)
 		}
 		os.RemoveAll(dir)
 	})
@@ -183,18 +150,18 @@ func newHome(t *testing.T) *home {
 }
 
 // end kills a daemon and waits until it is gone.
-func end(pid int) {
+func end(t testing.TB, pid int) {
 	syscall.Kill(pid, syscall.SIGKILL)
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+	testkit.Wait(t, "the daemon ends", func() bool {
 		syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ours only when its shim died before it
-		if syscall.Kill(pid, 0) != nil {
-			return
-		}
-		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && bytes.Contains(b, []byte(") Z ")) {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return gone(pid)
+	})
+}
+
+// gone reports whether a process has ended.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return syscall.Kill(pid, 0) != nil || err == nil && bytes.Contains(b, []byte(") Z "))
 }
 
 func (h *home) place(t testing.TB) shim.Place {
@@ -278,24 +245,6 @@ func (w *window) ask(t testing.TB, line string) (pid int) {
 	return pid
 }
 
-func (w *window) say(t testing.TB, line string) {
-	t.Helper()
-	if _, err := io.WriteString(w.in, line+"\n"); err != nil {
-		t.Fatalf("say: %v; stderr %s", err, w.stderr.String())
-	}
-}
-
-func (w *window) line(t testing.TB) string {
-	t.Helper()
-	line, err := w.out.ReadString('\n')
-	if err != nil {
-		w.cmd.Process.Kill()
-		w.cmd.Wait()
-		t.Fatalf("hear: %v; stderr %s", err, w.stderr.String())
-	}
-	return line
-}
-
 // close ends as a client does and gives what came after.
 func (w *window) close(t testing.TB, status int) (rest string) {
 	t.Helper()
@@ -309,35 +258,6 @@ func (w *window) close(t testing.TB, status int) (rest string) {
 		t.Errorf("ken mcp = %d, want %d; stderr %s", got, status, w.stderr.String())
 	}
 	return string(b)
-}
-
-func TestFiveWindowsStartOneDaemon(t *testing.T) {
-	h := newHome(t)
-	pids := make([]int, 5)
-	windows := make([]*window, 5)
-	for i := range windows {
-		windows[i] = h.open(t)
-	}
-	var asked sync.WaitGroup
-	for i, w := range windows {
-		asked.Go(func() { pids[i] = w.ask(t, "who") })
-	}
-	asked.Wait()
-	for _, pid := range pids {
-		if pid != pids[0] {
-			t.Errorf("five windows have the daemons %v, want one", pids)
-		}
-	}
-	if got := h.starts(t); len(got) != 1 {
-		t.Errorf("%d daemons were started, want 1", len(got))
-	}
-	for _, w := range windows {
-		w.close(t, 0)
-	}
-	info, err := os.Stat(h.place(t).Socket)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket is %v, %v; want mode 0600", info, err)
-	}
 }
 
 // TestClientCloses: what was asked before the end is answered after it.
@@ -386,118 +306,6 @@ func TestNobodyReads(t *testing.T) {
 		t.Errorf("ken mcp whose client is gone = %v, want status 0", err)
 	}
 	in.Close()
-}
-
-// TestDaemonKilled: a window outlives its daemon.
-func TestDaemonKilled(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		t.Run(sig.String(), func(t *testing.T) {
-			h := newHome(t)
-			windows := []*window{h.open(t), h.open(t), h.open(t)}
-			first := windows[0].ask(t, "who")
-			for _, w := range windows[1:] {
-				w.ask(t, "who")
-			}
-			if err := syscall.Kill(first, sig); err != nil {
-				t.Fatal(err)
-			}
-			second := 0
-			for i, w := range windows {
-				w.say(t, `{"jsonrpc":"2.0","id":1,"method":"who"}`)
-				for {
-					line := w.line(t)
-					var m struct{ Result struct{ PID int } }
-					err := json.Unmarshal([]byte(line), &m)
-					if strings.Contains(line, `"outcome":"unknown"`) || m.Result.PID == first { // it went to the first
-						w.say(t, `{"jsonrpc":"2.0","id":1,"method":"who"}`)
-						continue
-					}
-					if err != nil || m.Result.PID == 0 || i > 0 && m.Result.PID != second {
-						t.Fatalf("window %d hears %q, %v; want the second daemon", i, line, err)
-					}
-					second = m.Result.PID
-					break
-				}
-			}
-			for _, w := range windows {
-				w.close(t, 0)
-				if got := w.stderr.String(); !strings.Contains(got, fmt.Sprintf("process %d) ended the connection", first)) || !strings.Contains(got, fmt.Sprintf("joined the daemon (process %d)", second)) {
-					t.Errorf("stderr = %q, want both daemons", got)
-				}
-			}
-			if got := h.starts(t); len(got) != 2 {
-				t.Errorf("%d daemons were started, want 2", len(got))
-			}
-		})
-	}
-}
-
-// TestSessionGoesOn: a new daemon gets the client's handshake, and nothing that
-// the dead one got.
-func TestSessionGoesOn(t *testing.T) {
-	h := newHome(t)
-	w := h.open(t)
-	w.say(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-	w.line(t)
-	w.say(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	w.say(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	w.line(t)
-	w.say(t, `{"jsonrpc":"2.0","id":"a<b","method":"hold"}`)
-	w.say(t, `{"jsonrpc":"2.0","id":2,"method":"hold"}`)
-	w.say(t, `{"jsonrpc":"2.0","id":3,"method":"ping"}`) // then the others were read
-	w.line(t)
-	first := h.starts(t)[0]
-	end(first)
-	for _, id := range []string{`"a<b"`, "2"} {
-		if got := w.line(t); !strings.Contains(got, `"id":`+id+`,"error":{"code":-32000,"message":"hold with id `) || !strings.Contains(got, `"outcome":"unknown"`) {
-			t.Errorf("the call %s has the answer %q, want that nothing is known", id, got)
-		}
-	}
-	if got := w.line(t); !strings.Contains(got, "notifications/tools/list_changed") {
-		t.Errorf("after the restart comes %q, want that the list may be another", got)
-	}
-	w.say(t, `{"jsonrpc":"2.0","id":4,"method":"tools/call"}`)
-	if got := w.line(t); !strings.Contains(got, `"id":4,"result"`) {
-		t.Errorf("the next call has the answer %q", got)
-	}
-	w.close(t, 0)
-	b, err := os.ReadFile(filepath.Join(h.dir, "heard"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(b), `"id":3,"method":"ping"}`+"\n")
-	var methods []string
-	for line := range strings.Lines(after) {
-		var m struct{ Method string }
-		if err := json.Unmarshal([]byte(line[strings.IndexByte(line, '{'):]), &m); err != nil {
-			t.Fatal(err)
-		}
-		methods = append(methods, m.Method)
-	}
-	if got, want := strings.Join(methods, " "), "initialize notifications/initialized tools/call"; got != want {
-		t.Errorf("the second daemon hears %q, want %q", got, want)
-	}
-}
-
-// TestNoDaemonAgain: where no daemon can be started any more, the window says so
-// and ends, and what was asked has an answer.
-func TestNoDaemonAgain(t *testing.T) {
-	h := newHome(t)
-	w := h.open(t)
-	w.say(t, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	w.line(t)
-	if err := os.WriteFile(filepath.Join(h.dir, "refuse"), []byte("the disk is full"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	end(h.starts(t)[0])
-	w.say(t, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
-	if got := w.line(t); !strings.Contains(got, `"id":2,"error"`) {
-		t.Errorf("the call has the answer %q, want an error", got)
-	}
-	w.cmd.Wait()
-	if got := w.stderr.String(); w.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(got, "(the disk is full)") || !strings.Contains(got, "start this server again") {
-		t.Errorf("ken mcp = %d; stderr %q, want 1 and why", w.cmd.ProcessState.ExitCode(), got)
-	}
 }
 
 func TestDaemonDoesNotStart(t *testing.T) {
@@ -555,9 +363,6 @@ func TestDescriptorsStay(t *testing.T) {
 		t.Fatalf("ken mcp = %q, %v", out, err)
 	}
 	leaked.Close()
-	if err := r.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the pipe after the shim's end: %v, want EOF", err)
 	}
@@ -575,7 +380,7 @@ func BenchmarkWindow(b *testing.B) {
 	h.exe = exe
 	first := h.open(b)
 	pid := first.ask(b, "who")
-	defer end(pid)
+	defer end(b, pid)
 	defer first.close(b, 0)
 	var rss int
 	for b.Loop() {
