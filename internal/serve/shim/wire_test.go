@@ -2,7 +2,6 @@ package shim
 
 import (
 	"encoding/json"
-	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -86,20 +85,4 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("parseGreeting(%q) = %+v, and the decoder has %+v", line, got, want)
 		}
 	})
-}
-
-// TestStaysLight: a package that needs one of these is initialised late, after
-// most of a program. They come in easily.
-func TestStaysLight(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "ken/internal/serve/shim/entry").Output()
-	if err != nil {
-		t.Skip("cannot here: there is no go list")
-	}
-	for _, heavy := range []string{"strings", "reflect", "fmt", "encoding/json", "encoding/binary", "path/filepath", "net", "os/signal", "os/exec", "runtime/debug", "context", "log", "log/slog"} {
-		for line := range strings.Lines(string(out)) {
-			if strings.TrimSpace(line) == heavy {
-				t.Errorf("the shim imports %s", heavy)
-			}
-		}
-	}
 }
