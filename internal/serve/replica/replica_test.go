@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -34,14 +35,6 @@ func TestGroup(t *testing.T) {
 		go g.Run(ctx)
 		return g
 	}
-	until := func(what string, so func() bool) {
-		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("never: %s", what)
-			}
-		}
-	}
 	owner, bot, link := sha256.Sum256([]byte("owner")), sha256.Sum256([]byte("bot")), sha256.Sum256([]byte("link"))
 	var more atomic.Bool
 	a := join("a", func() []Token {
@@ -65,18 +58,18 @@ func TestGroup(t *testing.T) {
 		}
 		return ""
 	}
-	until("b takes a's token", func() bool { return is(b, owner) == "owner" && is(b, link) == "owner" })
+	testkit.Wait(t, "b takes a's token", func() bool { return is(b, owner) == "owner" && is(b, link) == "owner" })
 	more.Store(true)
-	until("b takes a new token", func() bool { return is(b, bot) == "agent bot" })
+	testkit.Wait(t, "b takes a new token", func() bool { return is(b, bot) == "agent bot" })
 	if n, err := Remove(ctx, db, "bot"); n != 1 || err != nil {
 		t.Errorf("Remove = %d, %v", n, err)
 	}
-	until("a token that was removed is gone", func() bool { return a.Gone(bot) && b.Gone(bot) && is(b, bot) == "" })
+	testkit.Wait(t, "a token that was removed is gone", func() bool { return a.Gone(bot) && b.Gone(bot) && is(b, bot) == "" })
 	if got := is(b, sha256.Sum256([]byte("x"))); got != "" {
 		t.Errorf("an unknown token is %s", got)
 	}
 	signed := a.Sign("cookie", "text")
-	until("b knows a's key", func() bool { return b.Verify("cookie", "text", signed) })
+	testkit.Wait(t, "b knows a's key", func() bool { return b.Verify("cookie", "text", signed) })
 	if b.Verify("login", "text", signed) || b.Verify("cookie", "text!", signed) || b.Verify("cookie", "text", nil) {
 		t.Error("a signature counts for something else")
 	}
