@@ -157,37 +157,6 @@ func TestAnswerByNobody(t *testing.T) {
 	}
 }
 
-// TestConsentElsewhere: a client that cannot ask its person is told where to
-// approve, and the same call made later succeeds.
-func TestConsentElsewhere(t *testing.T) {
-	b := newBench(t, office)
-	cfg := b.config()
-	cfg.Surface = direct
-	each(t, New(cfg), peer{opts: &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}}, func(t *testing.T, cs *mcp.ClientSession) {
-		args := map[string]any{"name": t.Name()}
-		res := call(t, cs, "write", args)
-		_, after, ok := strings.Cut(text(res), "ken approve grant ")
-		if !res.IsError || !ok {
-			t.Fatalf("CallTool = %q, want a result that says where to approve", text(res))
-		}
-		for _, want := range []string{"approval needed for tool:write: ", "ask the user to run: ken approve grant ", " (this call; --for session for all of this session). Do not run it yourself. Then make the same call again."} {
-			if !strings.Contains(text(res), want) {
-				t.Errorf("CallTool = %q, want %q in it", text(res), want)
-			}
-		}
-		ticket := after[:strings.IndexAny(after+" ", " ,.;")]
-		if strings.Count(text(res), ticket) != 1 {
-			t.Errorf("CallTool = %q, want the ticket once", text(res))
-		}
-		if _, err := b.desk.Settle(t.Context(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-			t.Fatalf("Settle(%s) = %v", ticket, err)
-		}
-		if res := call(t, cs, "write", args); res.IsError || text(res) != "hello "+t.Name() {
-			t.Errorf("the same call later = %q, error %v; want that it runs", text(res), res.IsError)
-		}
-	})
-}
-
 // TestTooLongToShow: nobody can agree through a client to what it cannot show
 // in full.
 func TestTooLongToShow(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net"
-	"runtime"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -134,48 +133,5 @@ func visit(t testing.TB, s *Server) {
 	here.Close()
 	if err := <-done; err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestMemoryStaysFlat: a thousand sessions, over a stream and over HTTP with and
-// without sessions, leave nothing behind.
-func TestMemoryStaysFlat(t *testing.T) {
-	s := New(newBench(t, many(200)).config())
-	h := web(t, s)
-	heap := func() uint64 {
-		for range 3 {
-			runtime.GC()
-		}
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	round := func(n int) {
-		for i := range n {
-			if i%10 == 0 {
-				p := peer{version: sessionful}
-				if i%20 == 0 {
-					p.version = sessionless
-				}
-				t.Run("web", func(t *testing.T) { names(t, dialWeb(t, h, p)) })
-				continue
-			}
-			visit(t, s)
-		}
-	}
-	round(100)
-	before := heap()
-	round(1000)
-	after := heap()
-	grown := int64(after) - int64(before)
-	t.Logf("after 1,000 sessions the heap is %d KiB larger, of %d KiB", grown>>10, before>>10)
-	if grown > 4<<20 {
-		t.Errorf("after 1,000 sessions the heap is %d KiB larger, want about the same", grown>>10)
-	}
-	s.mu.Lock()
-	left := len(s.endpoints)
-	s.mu.Unlock()
-	if left > 2 { // those of HTTP
-		t.Errorf("%d endpoints are left, want those of HTTP alone", left)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
 	"ken/internal/door"
+	"ken/internal/testkit"
 )
 
 // shop is two servers that offer prompts and resources.
@@ -237,19 +237,12 @@ func TestSubscriptions(t *testing.T) {
 					t.Fatalf("Subscribe() = %v", err)
 				}
 				// 2026-07-28 does not say when a subscription has begun.
-				for i := range 2400 {
+				testkit.Wait(t, "the client is told", func() bool {
 					sh.changed("b test://shared")
-					select {
-					case got := <-told:
-						if got != uri {
-							t.Errorf("told of %s, want %s", got, uri)
-						}
-						return
-					case <-time.After(50 * time.Millisecond):
-					}
-					if i == 2399 {
-						t.Error("nobody was told of any change")
-					}
+					return len(told) > 0
+				})
+				if got := <-told; got != uri {
+					t.Errorf("told of %s, want %s", got, uri)
 				}
 			})
 			if sh.stopped != 1 {

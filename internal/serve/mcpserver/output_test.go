@@ -116,7 +116,7 @@ func rawCall(t *testing.T, s *Server, version, name string) (out rawResult) {
 	if version >= sessionless {
 		meta = fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}`, version)
 	} else {
-		header[headerSession] = begun(t, h.URL)
+		header = begin(t, h, version, "{}").header
 	}
 	ask := func(method, params string) []byte {
 		if version >= sessionless {
@@ -133,14 +133,6 @@ func rawCall(t *testing.T, s *Server, version, name string) (out rawResult) {
 		t.Fatal(err)
 	}
 	return m.Result
-}
-
-// begun begins a session over HTTP and gives its id.
-func begun(t *testing.T, url string) string {
-	t.Helper()
-	res := post(t, url, hello, nil)
-	answerOf(t, res)
-	return res.Header.Get(headerSession)
 }
 
 // answerOf returns the message that a response holds, as JSON or in a stream.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,21 +55,7 @@ func (c taskClient) ask(t *testing.T, method, name, params string) (a taskAnswer
 		params = "," + params
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Authorization": "Bearer " + c.who, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		headerVersion: sessionless, "Mcp-Method": method, "Mcp-Name": name,
-	} {
-		r.Header.Set(name, value)
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+	res := post(t, c.url, body, map[string]string{"Authorization": "Bearer " + c.who, headerVersion: sessionless, "Mcp-Method": method, "Mcp-Name": name})
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -22,22 +21,9 @@ func TestTraceHeaders(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"invoke_capability","arguments":{"id":"tool:greet","arguments":{"name":"x"}},`+
 			`"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"tracer","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}%s}}}`, sessionless, c.meta)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range map[string]string{
-			"Authorization": "Bearer ada", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", headerVersion: sessionless,
-			"Mcp-Method": "tools/call", "Mcp-Name": "invoke_capability", "Traceparent": c.parent, "Tracestate": "a=b", "Baggage": "k=v",
-		} {
-			r.Header.Set(name, value)
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, _ := io.ReadAll(res.Body)
-		res.Body.Close()
+		data, _ := io.ReadAll(post(t, h.URL, body, map[string]string{
+			headerVersion: sessionless, "Mcp-Method": "tools/call", "Mcp-Name": "invoke_capability", "Traceparent": c.parent, "Tracestate": "a=b", "Baggage": "k=v",
+		}).Body)
 		if got := string(b.last().Meta); got != c.want || !strings.Contains(string(data), "hello x") {
 			t.Errorf("with %q and %q the server gets %s, want %s; the answer is %s", c.parent, c.meta, got, c.want, data)
 		}
