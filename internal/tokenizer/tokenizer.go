@@ -28,7 +28,7 @@ import (
 // merge.go joins the bytes of one piece into tokens, table.go says which bytes
 // are tokens. The tables are made from the test-only dependency by:
 //
-//go:generate go test -run ^TestTables$ -update
+//go:generate go run -tags tables ../../scripts/tokens .
 
 // A Counter counts the tokens of a text. The empty text has none. It is safe
 // for concurrent use.
