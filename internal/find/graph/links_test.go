@@ -3,10 +3,10 @@ package graph
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 )
 
 // TestLinks: every relation that is drawn is one that Related knows, nothing is
@@ -77,9 +77,10 @@ func TestKnit(t *testing.T) {
 	}
 }
 
-// TestLinksOfCommonTags: what a source writes cannot make the work quadratic
+// TestLargeLinksOfCommonTags: what a source writes cannot make the work quadratic
 // without bound.
-func TestLinksOfCommonTags(t *testing.T) {
+func TestLargeLinksOfCommonTags(t *testing.T) {
+	testkit.CI(t, "thousands of entries with the same tags")
 	var tags []string
 	for i := range maxTagsOf {
 		tags = append(tags, fmt.Sprint("tag", i))
@@ -88,12 +89,7 @@ func TestLinksOfCommonTags(t *testing.T) {
 	for i := range 6000 {
 		entries = append(entries, &catalog.Entry{State: catalog.Active, Capability: &capability.Capability{ID: capability.ID(fmt.Sprintf("tool:%05d", i)), Tags: tags}})
 	}
-	start := time.Now()
-	links, _ := Build(entries, nil).Links()
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("it took %v", took)
-	}
-	if len(links) > linksByTags*len(entries) {
+	if links, _ := Build(entries, nil).Links(); len(links) > linksByTags*len(entries) {
 		t.Errorf("%d links of %d entries", len(links), len(entries))
 	}
 }

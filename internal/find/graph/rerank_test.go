@@ -103,6 +103,29 @@ func TestHubBringsNoDependants(t *testing.T) {
 	}
 }
 
+// TestNeedsOfMany: what one needs hundreds of is bounded, and hundreds of hits that
+// are named twice are each there once.
+func TestNeedsOfMany(t *testing.T) {
+	const n = 600
+	var hits []Scored
+	g := Build(entriesOf(n, func(i int, e *catalog.Entry) {
+		if i > 0 {
+			hits = append(hits, Scored{i, 0.1}, Scored{i, 0.2})
+			return
+		}
+		for k := range n - 1 {
+			e.Requires = append(e.Requires, capability.ID(fmt.Sprintf("tool:t%05d", k+1)))
+		}
+	}), nil)
+	cfg := Config{Use: true, Boost: 0.15, Top: 1, MaxAttached: 2 * n}
+	got := g.Rerank(append(hits, Scored{0, 0.9}), cfg, all)
+	order := ordinals(got)
+	slices.Sort(order)
+	if got[0].Ordinal != 0 || !slices.Equal(order, upTo(n)) || len(got[0].Attached) == 0 || len(got[0].Attached) >= maxReached {
+		t.Errorf("Rerank gives %d hits, first %+v; want each of %d once, and fewer than %d attached to the one that needs them", len(got), got[0], n, maxReached)
+	}
+}
+
 // TestAttachments: nearest first, then by id; through other hits and around
 // cycles; what is a hit is not attached again.
 func TestAttachments(t *testing.T) {
@@ -266,22 +289,6 @@ func TestGraphOff(t *testing.T) {
 	}
 }
 
-// TestRerankAllocations: results, reasons and attachments, one piece of memory
-// each, however many hits there are. With many more it is a table and room for
-// the candidates besides.
-func TestRerankAllocations(t *testing.T) {
-	for n, most := range map[int]float64{10: 3, 50: 3, 1000: 9} {
-		g := Build(taggedEntries(n), nil)
-		var hits []Scored
-		for i := range n {
-			hits = append(hits, Scored{n - 1 - i, 0.9 - float64(i)*0.0005})
-		}
-		if got := testing.AllocsPerRun(20, func() { g.Rerank(hits, Default(), all) }); got > most {
-			t.Errorf("Rerank of %d hits makes %v allocations, want at most %v", n, got, most)
-		}
-	}
-}
-
 // TestManyAtOnce: any number of goroutines may use a graph.
 func TestManyAtOnce(t *testing.T) {
 	g := Build(taggedEntries(200), tenfold(200))
@@ -297,15 +304,4 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	done.Wait()
-}
-
-func TestInterleave(t *testing.T) {
-	ranked := []Ranked{
-		{Ordinal: 4, Attached: []Attachment{{Ordinal: 1}, {Ordinal: 2}}}, {Ordinal: 1}, {Ordinal: 7, Attached: []Attachment{{Ordinal: 2}, {Ordinal: 9}}},
-	}
-	for limit, want := range map[int]string{-1: "[]", 0: "[]", 2: "[4 1]", 4: "[4 1 2 7]", 9: "[4 1 2 7 9]"} {
-		if got := fmt.Sprint(interleave(ranked, limit)); got != want {
-			t.Errorf("interleave(%d) = %v, want %v", limit, got, want)
-		}
-	}
 }
