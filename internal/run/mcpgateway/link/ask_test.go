@@ -33,7 +33,11 @@ type line struct {
 // sends what it wants. handle is given all that the handshake leaves.
 func oldServer(capabilities string, handle func(m line, say func(format string, args ...any))) func(context.Context) (link.Process, error) {
 	return inProcess(func(in io.ReadCloser, out io.WriteCloser) {
-		say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
+		say := func(format string, args ...any) {
+			if fmt.Fprintf(out, format+"\n", args...); format == "" {
+				_ = in.Close() // it is gone
+			}
+		}
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
 			var m line
@@ -117,7 +121,7 @@ func TestDeniedQuestions(t *testing.T) {
 func TestParams(t *testing.T) {
 	const want = `{"method":"roots/list","params":{}}`
 	for _, request := range []string{`"method":"roots/list"`, `"method":"roots/list","params":null`, `"method":"roots/list","params":{}`} {
-		l := open(t, link.Config{Target: link.Target{Start: asker(request)}})
+		l := to(t, asker(request))
 		call := callOf(`{}`)
 		_, err := l.Call(soon(t), call, "x")
 		q := inquiryOf(t, err)
@@ -125,9 +129,7 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s: request = %s, want %s", request, got, want)
 		}
 		call.State, call.Answers = q.State, map[string]json.RawMessage{"q1": json.RawMessage(`{"roots":[{"uri":"file:///mine"}]}`)}
-		if res, err := l.Call(soon(t), call, "x"); err != nil || !strings.Contains(textOf(res), "file:///mine") {
-			t.Errorf("%s: Call() = %v, %v, want the client's own roots", request, res, err)
-		}
+		wantText(t, l, call, "x", `{"roots":[{"uri":"file:///mine"}]}`)
 	}
 	s := newServer(false)
 	addTool(s, "ask", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -137,7 +139,7 @@ func TestParams(t *testing.T) {
 		var none *mcp.ListRootsParams
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"where": none}, RequestState: "s1"}, nil
 	})
-	l := open(t, link.Config{Target: link.Target{Start: sdkServer(s)}})
+	l := to(t, sdkServer(s))
 	call := callOf(`{}`)
 	_, err := l.Call(soon(t), call, "ask")
 	q := inquiryOf(t, err)
@@ -145,9 +147,7 @@ func TestParams(t *testing.T) {
 		t.Errorf("request = %s with state %q, want %s with s1", got, q.State, want)
 	}
 	call.State, call.Answers = q.State, map[string]json.RawMessage{"where": json.RawMessage(`{"roots":[{"uri":"file:///mine"}]}`)}
-	if res, err := l.Call(soon(t), call, "ask"); err != nil || textOf(res) != "file:///mine s1" {
-		t.Errorf("Call(ask) = %v, %v, want the client's own roots", res, err)
-	}
+	wantText(t, l, call, "ask", "file:///mine s1")
 }
 
 // TestRootsDeclared: a server with a handshake is told of roots only if there are
@@ -205,13 +205,8 @@ func TestRootsOutside(t *testing.T) {
 				heard <- string(m.Result)
 			}
 		})}})
-		select {
-		case got := <-heard:
-			if got != want {
-				t.Errorf("roots %q: the server hears %s, want %s", roots, got, want)
-			}
-		case <-soon(t).Done():
-			t.Errorf("roots %q: the server hears nothing, want %s", roots, want)
+		if got := <-heard; got != want {
+			t.Errorf("roots %q: the server hears %s, want %s", roots, got, want)
 		}
 	}
 }
@@ -238,12 +233,12 @@ func TestDefaults(t *testing.T) {
 		{`{"action":"accept","content":"text"}`, `{"action":"accept","content":"text"}`},
 	} {
 		request := `"method":"elicitation/create","params":{"message":"?","requestedSchema":` + defaultsForm + `}`
-		l := open(t, link.Config{Target: link.Target{Start: asker(request)}})
+		l := to(t, asker(request))
 		if got := answered(t, l, "q1", test.answer, ""); got != test.want {
 			t.Errorf("%s: the old server hears %s, want %s", test.answer, got, test.want)
 		}
 		for _, state := range []string{"", "s1", "ken-forms.x"} {
-			l = open(t, link.Config{Target: link.Target{Start: newAsker(t, defaultsForm, state)}})
+			l = to(t, newAsker(t, defaultsForm, state))
 			if got, want := answered(t, l, "which", test.answer, ""), test.want+" "+state; got != want {
 				t.Errorf("%s: the new server hears %s, want %s", test.answer, got, want)
 			}
@@ -349,11 +344,14 @@ func TestPartialLists(t *testing.T) {
 		{"resources/templates/list", "resource templates", `"result":{"resourceTemplates":"none"}`, "cannot unmarshal"},
 		{"prompts/list", "prompts", "", "the server did not answer in time"},
 		{"tools/list", "tools", `"error":{"code":-32603,"message":"no database"}`, "no database"},
+		{"prompts/list", "", "dies", "it ended"}, // it has no lists, not empty ones
 	} {
 		t.Run(test.method+" "+test.says, func(t *testing.T) {
 			l := open(t, link.Config{Target: link.Target{Start: oldServer(everything, func(m line, say func(string, ...any)) {
 				switch {
 				case m.Method == test.method && test.answer == "":
+				case m.Method == test.method && test.answer == "dies":
+					say("")
 				case m.Method == test.method:
 					say(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, test.answer)
 				case lists[m.Method] != "":
@@ -367,7 +365,7 @@ func TestPartialLists(t *testing.T) {
 				defer cancel()
 			}
 			got, err := l.Lists(ctx)
-			if test.method == "tools/list" {
+			if test.method == "tools/list" || test.answer == "dies" {
 				if err == nil || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("Lists() = %v, want an error that says %q", err, test.says)
 				}
@@ -383,28 +381,5 @@ func TestPartialLists(t *testing.T) {
 				t.Errorf("Lists() = %+v, want three, and a note about %s that says %q", got, test.what, test.says)
 			}
 		})
-	}
-}
-
-// TestDiesInLists: a server that is gone has no lists, not empty ones.
-func TestDiesInLists(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: inProcess(func(in io.ReadCloser, out io.WriteCloser) {
-		lines := bufio.NewScanner(in)
-		for lines.Scan() {
-			var m line
-			switch json.Unmarshal(lines.Bytes(), &m); m.Method {
-			case "server/discover":
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`+"\n", m.ID)
-			case "initialize":
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{},"prompts":{}},"serverInfo":{"name":"old","version":"1"}}}`+"\n", m.ID)
-			case "tools/list":
-				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`+"\n", m.ID)
-			case "prompts/list":
-				return
-			}
-		}
-	})}})
-	if got, err := l.Lists(soon(t)); capability.KindOf(err) != capability.Unavailable {
-		t.Errorf("Lists() = %+v, %v, want unavailable", got, err)
 	}
 }

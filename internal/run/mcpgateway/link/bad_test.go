@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,45 +13,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
+	"ken/internal/testkit"
 )
-
-func TestHangsAtInitialize(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	_, err := link.Open(ctx, link.Config{Target: link.Target{Name: "tester", Start: start("hangs at initialize")}})
-	if capability.KindOf(err) != capability.Timeout || !strings.Contains(err.Error(), "startTimeout") {
-		t.Errorf("Open(hangs) = %v, want a timeout that names startTimeout", err)
-	}
-}
-
-// TestUnknownVersion: the error names the version of the server and those of Ken,
-// not how the process ended because Ken left.
-func TestUnknownVersion(t *testing.T) {
-	_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start("speaks another version")}})
-	if capability.KindOf(err) != capability.Unavailable {
-		t.Fatalf("Open = %v, want unavailable", err)
-	}
-	for _, want := range []string{"2099-01-01", "2025-11-25", "2024-11-05"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("Open = %v, want it to say %s", err, want)
-		}
-	}
-}
-
-func TestDiesAtInitialize(t *testing.T) {
-	_, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start("dies at initialize")}})
-	if capability.KindOf(err) != capability.Unavailable {
-		t.Fatalf("Open(dies) = %v, want unavailable", err)
-	}
-	for _, want := range []string{"no such database", "exit status 7", "mcp.servers.tester"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("Open(dies) = %v, want it to say %q", err, want)
-		}
-	}
-	if strings.Contains(err.Error(), "\x1b") {
-		t.Errorf("Open(dies) = %q, which holds an escape", err)
-	}
-}
 
 // TestUnreachable: the error says what the network said, without the steps of the
 // SDK that led there.
@@ -92,127 +54,17 @@ func TestOldHandshakes(t *testing.T) {
 	}
 }
 
-func TestBadCalls(t *testing.T) {
-	var changes atomic.Int64
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}, Changed: func(string) { changes.Add(1) }})
-	for _, test := range []struct {
-		tool string
-		text string               // of the result
-		kind capability.ErrorKind // of the error, where text is empty
-		says string
-	}{
-		{tool: "flood stdout", text: "done"},
-		{tool: "flood notifications", text: "done"},
-		{tool: "invalid", text: "after"},
-		{tool: "wrong shape", kind: capability.Upstream, says: "violates the protocol"},
-		{tool: "huge", kind: capability.Unavailable, says: "the limit is 16777216"},
-		{tool: "huge backwards", kind: capability.Unavailable, says: "the limit is 16777216"},
-		{tool: "huge unknown", kind: capability.Unavailable, says: "the limit is 16777216"},
-		{tool: "deep", kind: capability.Upstream, says: "nested too deeply"},
-		{tool: "deep backwards", kind: capability.Upstream, says: "nested too deeply"},
-		{tool: "deep unknown", kind: capability.Upstream, says: "nested too deeply"},
-		{tool: "deep batch", kind: capability.Upstream, says: "nested too deeply"},
-		{tool: "huge batch", kind: capability.Upstream, says: "10001 messages"},
-		{tool: "batch", text: "batched"},
-		{tool: "echo", text: "x"},
-	} {
-		t.Run(test.tool, func(t *testing.T) {
-			res, err := l.Call(soon(t), callOf(`{}`), test.tool)
-			switch {
-			case test.text != "" && (err != nil || textOf(res) != test.text):
-				t.Errorf("Call(%s) = %v, %v, want %s", test.tool, res, err, test.text)
-			case test.text == "" && (err == nil || capability.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.says)):
-				t.Errorf("Call(%s) = %v, %v, want %v that says %q", test.tool, res, err, test.kind, test.says)
-			}
-		})
-	}
-	if changes.Load() == 0 {
-		t.Error("no change of the tools was told")
-	}
-	var after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if after.HeapAlloc > 64<<20 {
-		t.Errorf("heap after the floods = %d MB, want less than 64", after.HeapAlloc>>20)
-	}
-}
-
-// TestEndless: a message that is too long fails its request before it ends.
-func TestEndless(t *testing.T) {
-	for _, tool := range []string{"endless", "endless unknown"} {
-		t.Run(tool, func(t *testing.T) {
-			l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-			_, err := l.Call(soon(t), callOf(`{}`), tool)
-			if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "the limit is 16777216") {
-				t.Errorf("Call(%s) = %v, want unavailable that names the longest message", tool, err)
-			}
-		})
-	}
-}
-
-func TestFloodsRequests(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-	_, err := l.Call(soon(t), callOf(`{}`), "flood requests")
-	if q := inquiryOf(t, err); len(q.Requests) > 16 {
-		t.Errorf("Call(flood requests) asks %d things at once, want at most 16", len(q.Requests))
-	}
-}
-
-func TestHangsInCall(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	_, err := l.Call(ctx, callOf(`{}`), "hang")
-	if capability.KindOf(err) != capability.Timeout || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Call(hang) = %v, want a timeout", err)
-	}
-	ctx, cancel = context.WithCancel(context.Background())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	_, err = l.Call(ctx, callOf(`{}`), "hang")
-	if capability.KindOf(err) != capability.Unavailable || !errors.Is(err, context.Canceled) {
-		t.Errorf("Call(hang), cancelled = %v, want unavailable for context.Canceled", err)
-	}
-	if res, err := l.Call(soon(t), callOf(`{}`), "echo"); err != nil {
-		t.Errorf("Call(echo) after that = %v, %v", res, err)
-	}
-}
-
 // A server that stops reading must not hold a caller whose pipe is full.
 func TestStopsReading(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-	big := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
-	for range 100 {
+	l := to(t, start("x"))
+	big := `{"x":"` + strings.Repeat("x", 1<<17) + `"}`
+	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		_, err := l.Call(ctx, callOf(big), "slow reader")
 		cancel()
 		if capability.KindOf(err) != capability.Timeout {
 			t.Fatalf("Call(slow reader) = %v, want a timeout", err)
 		}
-	}
-}
-
-func TestDiesInCall(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-	hung := make(chan error, 1)
-	go func() {
-		_, err := l.Call(soon(t), callOf(`{}`), "hang")
-		hung <- err
-	}()
-	_, err := l.Call(soon(t), callOf(`{}`), "die")
-	for _, err := range []error{err, <-hung} {
-		if capability.KindOf(err) != capability.Unavailable {
-			t.Errorf("Call(die) = %v, want unavailable", err)
-		}
-	}
-	<-l.Done()
-	err = l.Err()
-	for _, want := range []string{"exit status 9", "out of luck"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Err() = %v, want it to say %q", err, want)
-		}
-	}
-	if _, err := l.Call(soon(t), callOf(`{}`), "echo"); capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "out of luck") {
-		t.Errorf("Call() on an ended link = %v, want unavailable with its reason", err)
 	}
 }
 
@@ -228,7 +80,7 @@ func TestOddLists(t *testing.T) {
 		{"endless cursors", 1000, []string{"has no end"}},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
-			l := open(t, link.Config{Target: link.Target{Start: start(test.mode)}})
+			l := to(t, start(test.mode))
 			got, err := l.Lists(soon(t))
 			if err != nil || len(got.Tools) != test.tools {
 				t.Fatalf("Lists(%s) = %d tools, %v, want %d", test.mode, len(got.Tools), err, test.tools)
@@ -246,16 +98,99 @@ func TestOddLists(t *testing.T) {
 	}
 }
 
-func TestNewKinds(t *testing.T) {
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}})
-	res, err := l.Call(soon(t), callOf(`{}`), "new kinds")
-	if err != nil || len(res.Parts) != 2 {
-		t.Fatalf("Call(new kinds) = %v, %v, want two parts", res, err)
+// TestBadStarts: an error says what the server did, and not how its process ended
+// because Ken left.
+func TestBadStarts(t *testing.T) {
+	for mode, want := range map[string]struct {
+		kind capability.ErrorKind
+		says []string
+	}{
+		"hangs at initialize":    {capability.Timeout, []string{"startTimeout"}},
+		"speaks another version": {capability.Unavailable, []string{"2099-01-01", "2025-11-25", "2024-11-05"}},
+		"dies at initialize":     {capability.Unavailable, []string{"no such database", "exit status 7", "mcp.servers.tester"}},
+	} {
+		ctx := soon(t)
+		if want.kind == capability.Timeout {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
+			defer cancel()
+		}
+		_, err := link.Open(ctx, link.Config{Target: link.Target{Name: "tester", Start: start(mode)}})
+		wantErr(t, mode, err, want.kind, want.says...)
 	}
-	if got := string(res.Parts[0].JSON); got != `{"type":"hologram","depth":9007199254740993}` || res.Parts[0].MIME != link.MIMEContent {
-		t.Errorf("a block of an unknown kind = %s, want it as it came", got)
+}
+
+func TestBadCalls(t *testing.T) {
+	var changes atomic.Int64
+	l := open(t, link.Config{Target: link.Target{Start: start("x")}, Changed: func(string) { changes.Add(1) }})
+	for _, test := range []struct {
+		tool string
+		text string               // of the result
+		kind capability.ErrorKind // of the error, where text is empty
+		says string
+	}{
+		{tool: "flood stdout", text: "done"},
+		{tool: "flood notifications", text: "done"},
+		{tool: "invalid", text: "after"},
+		{tool: "wrong shape", kind: capability.Upstream, says: "violates the protocol"},
+		{tool: "deep", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep backwards", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep unknown", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "deep batch", kind: capability.Upstream, says: "nested too deeply"},
+		{tool: "huge batch", kind: capability.Upstream, says: "10001 messages"},
+		{tool: "batch", text: "batched"},
+		{tool: "echo", text: "x"},
+	} {
+		if test.text != "" {
+			wantText(t, l, callOf(`{}`), test.tool, test.text)
+			continue
+		}
+		_, err := l.Call(soon(t), callOf(`{}`), test.tool)
+		wantErr(t, test.tool, err, test.kind, test.says)
 	}
-	if got := string(res.Parts[1].JSON); got != `{"n":9007199254740993}` {
-		t.Errorf("structured content = %s, want it as it came", got)
+	if changes.Load() == 0 {
+		t.Error("no change of the tools was told")
 	}
+	_, err := l.Call(soon(t), callOf(`{}`), "flood requests")
+	if q := inquiryOf(t, err); len(q.Requests) > 16 {
+		t.Errorf("Call(flood requests) asks %d things at once, want at most 16", len(q.Requests))
+	}
+}
+
+// TestLargeMessages: a message that is too long fails its request, before it ends
+// where it never does.
+func TestLargeMessages(t *testing.T) {
+	testkit.CI(t, "sends hundreds of megabytes")
+	huge := to(t, start("x"))
+	for tool, l := range map[string]*link.Link{
+		"huge": huge, "huge backwards": huge, "huge unknown": huge, "endless": to(t, start("x")), "endless unknown": to(t, start("x")),
+	} {
+		_, err := l.Call(soon(t), callOf(`{}`), tool)
+		wantErr(t, tool, err, capability.Unavailable, "the limit is 16777216")
+	}
+}
+
+// TestEndsInCall: the time of a call ends, and its caller gives up, while the server
+// answers others; then the server dies.
+func TestEndsInCall(t *testing.T) {
+	l := to(t, start("x"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := l.Call(ctx, callOf(`{}`), "hang")
+	if wantErr(t, "hang", err, capability.Timeout); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Call(hang) = %v, want a deadline", err)
+	}
+	wantText(t, l, callOf(`{}`), "echo", "x")
+	hung := make(chan error, 1)
+	go func() {
+		_, err := l.Call(soon(t), callOf(`{}`), "hang")
+		hung <- err
+	}()
+	_, err = l.Call(soon(t), callOf(`{}`), "die")
+	wantErr(t, "die", err, capability.Unavailable)
+	wantErr(t, "hang", <-hung, capability.Unavailable)
+	<-l.Done()
+	wantErr(t, "the link", l.Err(), capability.KindOf(l.Err()), "exit status 9", "out of luck")
+	_, err = l.Call(soon(t), callOf(`{}`), "echo")
+	wantErr(t, "an ended link", err, capability.Unavailable, "out of luck")
 }

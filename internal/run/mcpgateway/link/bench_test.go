@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"ken/internal/run/mcpgateway/link"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -78,7 +76,7 @@ func BenchmarkBare(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(size.name, func(b *testing.B) {
-			l := open(b, link.Config{Target: link.Target{Start: sdkServer(benchServer(size.text))}})
+			l := to(b, sdkServer(benchServer(size.text)))
 			call := callOf(`{"path":"/tmp/x","limit":10}`)
 			measure(b, func() error {
 				_, err := l.Call(context.Background(), call, "say")

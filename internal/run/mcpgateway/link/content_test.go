@@ -159,6 +159,8 @@ func TestDecodeMessage(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":7}`, `{`, `null`, `{"jsonrpc":"2.0"}`,
 		` { "result" : [ 1 , "a" ] , "id" : "x\u0041" , "jsonrpc" : "2.0" } `, `{"jsonrpc":"2.0","id":"y","result":null}`, `{"jsonrpc":"2.0","result":{}}`,
 		`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":-1,"message":"m"}}`, `{"jsonrpc":"2.0","id":1,"result":{},"method":"m"}`,
+		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,"}"]}}`, ` { "result" : null , "id" : "ken-1" , "jsonrpc" : "2.0" } `, `{"jsonrpc":"2.0","\u0069d":7,"result":"x"}`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"error":null}`, `{"jsonrpc":"2.0","id":1e400,"result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}`,
 	} {
 		want, wantErr := jsonrpc.DecodeMessage([]byte(text))
 		got, err := decodeMessage([]byte(text))

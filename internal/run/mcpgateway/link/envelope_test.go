@@ -42,46 +42,6 @@ func TestEncodeOwn(t *testing.T) {
 	}
 }
 
-// TestPlainAnswer: an answer in the usual form is what the general way makes of it.
-// All else is left to that.
-func TestPlainAnswer(t *testing.T) {
-	for in, plain := range map[string]bool{
-		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,"}"]}}`:            true,
-		` { "result" : null , "id" : "ken-1" , "jsonrpc" : "2.0" } `: true,
-		`{"jsonrpc":"2.0","\u0069d":7,"result":"x"}`:                 true,
-		`{"jsonrpc":"2.0","id":1,"result":{},"result":{"b":1}}`:      false,
-		`{"jsonrpc":"2.0","id":1,"Result":{}}`:                       false,
-		`{"jsonrpc":"2.0","id":1,"result":{},"error":null}`:          false,
-		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`:  false,
-		`{"jsonrpc":"2.0","id":1,"method":"ping"}`:                   false,
-		`{"jsonrpc":"2.0","id":1e400,"result":{}}`:                   false,
-		`{"jsonrpc":"2.0","id":null,"result":{}}`:                    false,
-		`{"jsonrpc":"2.0","result":{}}`:                              false,
-		`{"jsonrpc":"1.0","id":1,"result":{}}`:                       false,
-		`{"jsonrpc":"2.0","id":1,"result":{}`:                        false,
-		`{"jsonrpc":"2.0","id":1,"result":{}} {}`:                    false,
-		`[{"jsonrpc":"2.0","id":1,"result":{}}]`:                     false,
-	} {
-		got, ok := plainAnswer([]byte(in))
-		if ok != plain {
-			t.Errorf("%s: plain is %v", in, ok)
-		}
-		if !ok {
-			continue
-		}
-		var want struct {
-			ID     json.RawMessage
-			Result json.RawMessage
-		}
-		if err := json.Unmarshal([]byte(in), &want); err != nil {
-			t.Fatal(err)
-		}
-		if id, err := exactID(want.ID); err != nil || got.ID != id || string(got.Result) != string(want.Result) || got.Error != nil {
-			t.Errorf("%s = %+v, want the id %v and the result %s", in, got, id, want.Result)
-		}
-	}
-}
-
 // TestReadPage: a page is what encoding/json makes of it.
 func TestReadPage(t *testing.T) {
 	for _, in := range []string{

@@ -20,6 +20,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
+	"ken/internal/testkit"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -166,7 +167,7 @@ func newServer(old bool) *mcp.Server {
 func open(t testing.TB, cfg link.Config) *link.Link {
 	t.Helper()
 	cfg.Name = "tester"
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	l, err := link.Open(ctx, cfg)
 	if err != nil {
@@ -180,13 +181,48 @@ func open(t testing.TB, cfg link.Config) *link.Link {
 	return l
 }
 
+// hang waits as a server does that is stuck. Where all goroutines wait for each
+// other, Go would end the program.
+func hang() {
+	for range time.Tick(time.Hour) {
+	}
+}
+
+// to opens a link to a server.
+func to(t testing.TB, start func(context.Context) (link.Process, error)) *link.Link {
+	t.Helper()
+	return open(t, link.Config{Target: link.Target{Start: start}})
+}
+
+func wantText(t *testing.T, l *link.Link, call capability.Call, tool, want string) {
+	t.Helper()
+	if res, err := l.Call(soon(t), call, tool); err != nil || textOf(res) != want {
+		t.Errorf("Call(%s) = %v, %v, want %s", tool, res, err, want)
+	}
+}
+
+// wantErr fails unless an error is of a kind and says some words. None is long or
+// has an escape of a terminal.
+func wantErr(t *testing.T, what string, err error, kind capability.ErrorKind, says ...string) {
+	t.Helper()
+	if err == nil || capability.KindOf(err) != kind || len(err.Error()) > 1000 || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%s: error = %v, want %v", what, err, kind)
+		return
+	}
+	for _, want := range says {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error = %v, want it to say %q", what, err, want)
+		}
+	}
+}
+
 func callOf(args string) capability.Call {
 	return capability.Call{Target: "mcp:tester/x", Arguments: json.RawMessage(args), Principal: capability.Principal{ID: "ann"}}
 }
 
 func soon(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -332,10 +368,10 @@ func serveCall(mode, name string, id json.RawMessage, say func(string, ...any)) 
 		say(`{"result":{"content":[{"type":"text","text":"%s"}]},"id":%s,"zzz":"%s"}`, strings.Repeat("h", 50<<20), id, strings.Repeat("z", 2000))
 	case "endless":
 		fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s`, id, strings.Repeat("h", 17<<20))
-		select {} // the line never ends
+		hang() // the line never ends
 	case "endless unknown":
 		fmt.Fprintf(os.Stdout, `{"result":{"content":[{"type":"text","text":"%s`, strings.Repeat("h", 65<<20))
-		select {}
+		hang()
 	case "deep":
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":%s%s}}`, id, strings.Repeat("[", 20_000), strings.Repeat("]", 20_000))
 	case "deep backwards":
@@ -348,11 +384,8 @@ func serveCall(mode, name string, id json.RawMessage, say func(string, ...any)) 
 		say(`[%s{"jsonrpc":"2.0","id":%s,"result":{}}]`, strings.Repeat(`{"jsonrpc":"2.0","method":"x"},`, 10_000), id)
 	case "batch":
 		say(`[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}},{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"batched"}]}}]`, id)
-	case "new kinds":
-		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"hologram","depth":9007199254740993}],"structuredContent":{"n":9007199254740993}}}`, id)
 	case "slow reader":
-		// It reads nothing any more.
-		select {}
+		hang() // it reads nothing any more
 	default:
 		ok(mode)
 	}

@@ -185,7 +185,7 @@ func TestTasksOfServers(t *testing.T) {
 // principal or in another session, and it cannot be forged.
 func TestTaskOfAnotherCall(t *testing.T) {
 	s := &taskServer{cancelled: make(chan string, 1), polls: 3}
-	l := open(t, link.Config{Target: link.Target{Start: sdkServer(s.serve(t))}})
+	l := to(t, sdkServer(s.serve(t)))
 	_, err := l.Call(soon(t), callOf(`{}`), "asks")
 	state := inquiryOf(t, err).State
 	for name, c := range map[string]struct {
