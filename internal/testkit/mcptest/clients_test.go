@@ -116,7 +116,7 @@ func (a agent) server(program string, args ...string) string {
 func eachAgent(t *testing.T, test func(t *testing.T, a agent, program string)) {
 	dir := os.Getenv("KEN_CLIENTS")
 	if dir == "" {
-		t.Skip("cannot here: there are no clients; KEN_CLIENTS names the folder of their programs, which .ci/clients.sh prints")
+		t.Skip("there are no clients: make install-nightly installs them; KEN_CLIENTS names the folder of their programs")
 	}
 	ken(t) // building does not count
 	fixture(t)
@@ -124,7 +124,7 @@ func eachAgent(t *testing.T, test func(t *testing.T, a agent, program string)) {
 		t.Run(a.name, func(t *testing.T) {
 			program := filepath.Join(dir, a.program)
 			if _, err := os.Stat(program); err != nil {
-				t.Skipf("cannot here: KEN_CLIENTS has no %s; see .ci/clients.sh", a.program)
+				t.Skipf("there is no %s in KEN_CLIENTS: make install-nightly installs it", a.program)
 			}
 			test(t, a, program)
 		})

@@ -12,7 +12,7 @@ func npmDir(tb testing.TB) string {
 	tb.Helper()
 	dir := os.Getenv("KEN_NPM")
 	if dir == "" {
-		tb.Skip("KEN_NPM is not set: run .ci/npm.sh and set it to the folder that it prints")
+		tb.Skip("there are no packages of npm: make install-nightly installs them; KEN_NPM names their folder")
 	}
 	return filepath.Join(dir, "node_modules")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -248,4 +249,51 @@ func wantLogin(t *testing.T, err error) {
 	if err == nil || !strings.Contains(err.Error(), "ken login files") || capability.KindOf(err) != capability.Unavailable {
 		t.Fatalf("error = %v (%v), want one that says ken login files", err, capability.KindOf(err))
 	}
+}
+
+// agree does what a browser does with a person who agrees: it goes to the
+// address and follows it back.
+func agree(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return err
+}
+
+// A memory keeps values without sealing them.
+type memory struct {
+	values map[string][]byte
+	err    error
+}
+
+func (m *memory) key(server string, by capability.Principal) string {
+	return server + "\x00" + by.Tenant + "\x00" + by.ID
+}
+
+func (m *memory) Load(_ context.Context, server string, by capability.Principal) ([]byte, bool, error) {
+	v, ok := m.values[m.key(server, by)]
+	return v, ok, m.err
+}
+
+func (m *memory) Save(_ context.Context, server string, by capability.Principal, value []byte) error {
+	if m.err != nil {
+		return m.err
+	}
+	if m.values == nil {
+		m.values = map[string][]byte{}
+	}
+	m.values[m.key(server, by)] = value
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, server string, by capability.Principal) error {
+	delete(m.values, m.key(server, by))
+	return m.err
 }

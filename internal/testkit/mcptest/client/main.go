@@ -13,6 +13,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,11 @@ const server = "suite"
 type given struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
+	Key          string `json:"private_key_pem"`
+	Workload     string `json:"valid_jwt"`
+	IDToken      string `json:"idp_id_token"`
+	Provider     string `json:"idp_token_endpoint"`
+	ProviderID   string `json:"idp_client_id"`
 	ToolCalls    []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -57,8 +63,12 @@ func run(ctx context.Context, scenario string, args []string) error {
 	}
 	config := mcpgateway.Config{Servers: []mcpgateway.Server{{Name: server, URL: args[0], Trust: capability.TrustUser}}}
 	if strings.HasPrefix(scenario, "auth/") {
+		machine, err := in.machine(scenario, args[0])
+		if err != nil {
+			return err
+		}
 		h, err := oauth.New(oauth.Config{
-			Server: server, URL: args[0], Keep: &memory{}, Interactive: true, Ask: agree,
+			Server: server, URL: args[0], Keep: &memory{}, Interactive: true, Ask: agree, Machine: machine,
 			ClientID: in.ClientID, ClientSecret: in.ClientSecret, ClientMetadata: "https://conformance-test.local/client-metadata.json",
 		})
 		if err != nil {
@@ -76,6 +86,49 @@ func run(ctx context.Context, scenario string, args []string) error {
 	}
 	c := &caller{gateway: g}
 	return c.play(ctx, scenario, in)
+}
+
+// machine returns how a scenario gets a token without a person. A person would write
+// it into ken.yaml, with the authorization server.
+func (in given) machine(scenario, address string) (m oauth.Machine, err error) {
+	token := func(text string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return text, nil }
+	}
+	switch {
+	case strings.HasPrefix(scenario, "auth/client-credentials-"):
+		m = oauth.Machine{Grant: oauth.GrantClient, Key: in.Key}
+	case scenario == "auth/wif-jwt-bearer":
+		m = oauth.Machine{Grant: oauth.GrantJWT, Token: token(in.Workload)}
+	case scenario == "auth/enterprise-managed-authorization":
+		m = oauth.Machine{Grant: oauth.GrantIDJAG, Token: token(in.IDToken), Provider: in.Provider, ProviderClient: in.ProviderID}
+	default:
+		return m, nil
+	}
+	m.Issuer, err = issuerOf(address)
+	return m, err
+}
+
+// issuerOf reads which authorization server the suite has made.
+func issuerOf(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	for _, path := range []string{u.Path, ""} {
+		res, err := http.Get(u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource" + path)
+		if err != nil {
+			return "", err
+		}
+		var meta struct {
+			Servers []string `json:"authorization_servers"`
+		}
+		err = json.NewDecoder(res.Body).Decode(&meta)
+		res.Body.Close()
+		if err == nil && len(meta.Servers) > 0 {
+			return meta.Servers[0], nil
+		}
+	}
+	return "", fmt.Errorf("%s names no authorization server", address)
 }
 
 // A caller makes calls and answers what they ask.
