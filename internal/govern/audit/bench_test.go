@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -24,7 +23,7 @@ func benchRecord() Record {
 }
 
 // rate runs writers for a while and gives records a second.
-func rate(writers int, span time.Duration, write func() error) (float64, error) {
+func rate(_ *testing.B, writers int, span time.Duration, write func() error) (float64, error) {
 	var n atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
@@ -104,7 +103,7 @@ func compare(b *testing.B, writers int, l *Log) {
 			var got [len(ways)]float64
 			for i, write := range ways {
 				var err error
-				if got[i], err = rate(writers, 200*time.Millisecond, write); err != nil {
+				if got[i], err = rate(b, writers, 200*time.Millisecond, write); err != nil {
 					b.Fatal(err)
 				}
 				best[i] = max(best[i], got[i])
@@ -133,10 +132,7 @@ func BenchmarkGroupCommit(b *testing.B) {
 // on the disk's mood.
 func BenchmarkGroupCommitSlowSync(b *testing.B) {
 	cfg := testConfig(b)
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: func() error { time.Sleep(time.Millisecond); return nil }}, err
-	}
+	faults{sync: func() error { time.Sleep(time.Millisecond); return nil }}.put(&cfg)
 	compare(b, 128, testOpen(b, cfg))
 }
 
@@ -144,178 +140,3 @@ func BenchmarkGroupCommitSlowSync(b *testing.B) {
 type unsynced struct{ segmentFile }
 
 func (unsynced) Sync() error { return nil }
-
-// BenchmarkGroupCommitUnsynced is what bounds this log where syncs are short:
-// the processor.
-func BenchmarkGroupCommitUnsynced(b *testing.B) {
-	cfg := testConfig(b)
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return unsynced{f}, err
-	}
-	l, r := testOpen(b, cfg), benchRecord()
-	best := 0.0
-	for b.Loop() {
-		got, err := rate(128, 200*time.Millisecond, func() error { _, err := l.Append(b.Context(), r); return err })
-		if err != nil {
-			b.Fatal(err)
-		}
-		best = max(best, got)
-	}
-	b.ReportMetric(best, "rec/s")
-}
-
-// BenchmarkVerify: ns/op and MB/s over a log of 20,000 records.
-func BenchmarkVerify(b *testing.B) {
-	cfg := testConfig(b)
-	l := testOpen(b, cfg)
-	records := make([]Record, 1000)
-	for i := range records {
-		records[i] = benchRecord()
-	}
-	for range 20 {
-		testAppend(b, l, records...)
-	}
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
-	}
-	segments, _ := files(b, cfg)
-	var total int64
-	for _, s := range segments {
-		info, err := os.Stat(s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		total += info.Size()
-	}
-	b.SetBytes(total)
-	for b.Loop() {
-		if rep := testVerify(b, cfg); !rep.OK() {
-			b.Fatal(rep)
-		}
-	}
-}
-
-// BenchmarkQuery: a filter that lets little through, over the same log.
-func BenchmarkQuery(b *testing.B) {
-	cfg := testConfig(b)
-	l := testOpen(b, cfg)
-	records := make([]Record, 1000)
-	for i := range records {
-		records[i] = benchRecord()
-	}
-	records[500].Event = Failed
-	for range 20 {
-		testAppend(b, l, records...)
-	}
-	segments, _ := files(b, cfg)
-	b.SetBytes(int64(len(mustRead(b, segments[0]))))
-	for b.Loop() {
-		if n := len(collect(b, cfg.Dir, Filter{Event: string(Failed)})); n != 20 {
-			b.Fatal(n)
-		}
-	}
-}
-
-// BenchmarkRedact: one KiB of quiet text, and of text with something in it,
-// with 50 values held.
-func BenchmarkRedact(b *testing.B) {
-	var r Redactor
-	for i := range 50 {
-		r.Hold(string(rune('A'+i%26)) + "-held-value-" + string(rune('a'+i/26)))
-	}
-	quiet := ""
-	for len(quiet) < 1024 {
-		quiet += "compile internal/govern/audit: 14 files, 3 warnings, see report.txt; "
-	}
-	loud := quiet[:900] + " curl -H 'Authorization: Bearer abcdefgh' https://u:p@host/ --token=abc"
-	for name, s := range map[string]string{"quiet": quiet[:1024], "loud": loud} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			for b.Loop() {
-				r.String(s)
-			}
-		})
-	}
-}
-
-// BenchmarkPrepare is what a caller pays before it waits: redaction and
-// encoding.
-func BenchmarkPrepare(b *testing.B) {
-	l := testOpen(b, testConfig(b))
-	r := benchRecord()
-	b.ReportAllocs()
-	for b.Loop() {
-		it, err := l.prepare(r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		bodies.Put(it.pooled)
-	}
-}
-
-// BenchmarkOpen is what a process pays for its chain.
-func BenchmarkOpen(b *testing.B) {
-	cfg := testConfig(b)
-	for b.Loop() {
-		l, err := Open(cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := l.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkManyChains is the trail of 500 short processes, four records each:
-// what a person waits for who reads, follows or checks it, and what the next
-// process pays for beginning a chain of its own.
-func BenchmarkManyChains(b *testing.B) {
-	cfg := testConfig(b)
-	for range 500 {
-		l, err := Open(cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
-		testAppend(b, l, benchRecord())
-		testAppend(b, l, benchRecord(), benchRecord())
-		if err := l.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, way := range []struct {
-		name string
-		do   func(b *testing.B) error
-	}{
-		{"query", func(b *testing.B) error {
-			if n := len(collect(b, cfg.Dir, Filter{Event: string(Executed)})); n != 1500 {
-				return fmt.Errorf("Query gives %d records, want 1500", n)
-			}
-			return nil
-		}},
-		{"newest", func(b *testing.B) error {
-			page, err := Newest(b.Context(), cfg.Dir, Search{}, "", 20)
-			if err == nil && len(page.Entries) != 20 {
-				err = fmt.Errorf("Newest gives %d records, want 20", len(page.Entries))
-			}
-			return err
-		}},
-		{"follow", func(*testing.B) error { _, err := newFollower(cfg.Dir, Filter{}); return err }},
-		{"verify", func(b *testing.B) error {
-			rep, err := Verify(cfg.Dir, cfg.CheckpointDir, cfg.Key.Public())
-			if err == nil && !rep.OK() {
-				err = fmt.Errorf("Verify = %v", rep)
-			}
-			return err
-		}},
-	} {
-		b.Run(way.name, func(b *testing.B) {
-			for b.Loop() {
-				if err := way.do(b); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

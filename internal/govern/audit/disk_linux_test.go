@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // mountSmall returns a directory on a file system of its own, 256 KiB long.
@@ -24,6 +26,7 @@ func mountSmall(t *testing.T) string {
 // TestT14FullFileSystem fills a real file system with the chain, then with the
 // checkpoints, and then makes room.
 func TestT14FullFileSystem(t *testing.T) {
+	testkit.CI(t, "mounts a file system")
 	for _, which := range []string{"chain", "checkpoints"} {
 		t.Run(which, func(t *testing.T) {
 			cfg := testConfig(t)
@@ -72,18 +75,5 @@ func TestT14FullFileSystem(t *testing.T) {
 				t.Errorf("%v lost", lost)
 			}
 		})
-	}
-}
-
-// TestT14ReadOnly: on a read-only file system the log does not open.
-func TestT14ReadOnly(t *testing.T) {
-	small := mountSmall(t)
-	if err := syscall.Mount("", small, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Skipf("cannot here: remount: %v", err)
-	}
-	cfg := testConfig(t)
-	cfg.Dir = filepath.Join(small, "audit")
-	if _, err := Open(cfg); !errors.Is(err, syscall.EROFS) {
-		t.Errorf("Open = %v, want EROFS", err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 // A tightDisk is a disk that may be full.
@@ -29,27 +31,24 @@ func (d *tightDisk) room() error {
 
 // put puts the files of a log on d, some of them.
 func (d *tightDisk) put(cfg *Config, segments, names, heads bool) {
-	if segments || names {
-		cfg.createSegment = func(p string) (segmentFile, error) {
-			if err := d.room(); names && err != nil {
-				return nil, err
-			}
-			f, err := createSegment(p)
-			if !segments {
-				return f, err
-			}
-			return &faultyFile{segmentFile: f, write: d.room, sync: d.room}, err
-		}
+	var f faults
+	if segments {
+		f.write, f.sync = d.room, d.room
+	}
+	if names {
+		f.create = d.room
 	}
 	if heads {
-		cfg.wrapHeads = func(f slotFile) slotFile { return &faultyHead{slotFile: f, put: d.room, sync: d.room} }
+		f.head, f.headSync = d.room, d.room
 	}
+	f.put(cfg)
 }
 
 // TestRoomAgain: whichever file finds no room, and however often, the log goes
 // on by itself when there is some. Nothing acknowledged is lost, nothing
 // refused is there, and every time is told in the chain.
 func TestRoomAgain(t *testing.T) {
+	testkit.CI(t, "writes a hundred logs")
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		home, err := os.MkdirTemp(dir, "")
@@ -150,9 +149,7 @@ func TestRoomAgainTogether(t *testing.T) {
 	}
 	wg.Wait()
 	disk.full.Store(false)
-	if err := l.Close(); err != nil {
-		t.Fatalf("Close() = %v, want nil", err)
-	}
+	testClose(t, l)
 	n := len(acks)
 	if lost, _ := missing(t, cfg.Dir, acks); len(lost) != 0 || refused == 0 {
 		t.Errorf("lost %d of %d, refused %d; want none and some", len(lost), n, refused)
@@ -179,27 +176,18 @@ func TestRoomFollowed(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.SyncInterval = time.Hour
 	var disk tightDisk
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, write: disk.room}, err
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	// Nothing torn is taken back before the follower has seen it.
 	caught := make(chan struct{}, 100)
 	var refused atomic.Int64
-	cfg.wrapHeads = func(f slotFile) slotFile {
-		return &faultyHead{slotFile: f, sync: func() error {
-			if disk.full.Load() {
-				select {
-				case <-caught:
-				case <-ctx.Done():
-				}
-				refused.Add(1)
-			}
-			return nil
-		}}
-	}
+	faults{write: disk.room, headSync: func() error {
+		if disk.full.Load() {
+			<-caught
+			refused.Add(1)
+		}
+		return nil
+	}}.put(&cfg)
 	l := testOpen(t, cfg)
 	seen := make(chan string, 100)
 	begun := make(chan struct{})
@@ -232,7 +220,7 @@ func TestRoomFollowed(t *testing.T) {
 			t.Fatal("Append() = nil on a full disk")
 		}
 	}
-	waitFor(t, func() bool { return refused.Load() == 2 })
+	testkit.Wait(t, "two refused appends", func() bool { return refused.Load() == 2 })
 	disk.full.Store(false)
 	testAppend(t, l, Record{Event: Executed, EffectID: "two"})
 	first, last, before := "", "", "" // a follower may see what is not acknowledged between them
@@ -257,12 +245,12 @@ func TestOpenWithoutRoom(t *testing.T) {
 	var full atomic.Int64
 	cfg.createSegment = func(p string) (segmentFile, error) {
 		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: func() error {
+		return &faultyFile{f, faults{sync: func() error {
 			if full.Add(1) == 1 {
 				return &fs.PathError{Op: "sync", Path: p, Err: syscall.ENOSPC}
 			}
 			return nil
-		}}, err
+		}}}, err
 	}
 	_, err := Open(cfg)
 	if !errors.Is(err, syscall.ENOSPC) {
@@ -323,11 +311,9 @@ func TestRoomForHistory(t *testing.T) {
 	full.Store(true)
 	testAppend(t, l, Record{Event: Executed})
 	testAppend(t, l, Record{Event: Executed}) // kept, and lost
-	waitFor(t, func() bool { return !full.Load() })
+	testkit.Wait(t, "a full disk that was met", func() bool { return !full.Load() })
 	testAppend(t, l, Record{Event: Executed})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	if rep := only(t, cfg); rep.State != Whole {
 		t.Errorf("Verify() = %v, want whole", rep)
 	}

@@ -17,56 +17,73 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
-// A faultyFile is a segment that stops working when told.
+// faults makes steps of a log fail: creating, writing and syncing a segment, and
+// writing and syncing a head. What is nil works.
+type faults struct{ create, write, sync, head, headSync func() error }
+
+// errShort makes a write take a part and not say so.
+var errShort = errors.New("short write")
+
+func (f faults) put(cfg *Config) {
+	cfg.createSegment = func(p string) (segmentFile, error) {
+		if err := try(f.create); err != nil {
+			return nil, err
+		}
+		s, err := createSegment(p)
+		return &faultyFile{s, f}, err
+	}
+	cfg.wrapHeads = func(s slotFile) slotFile { return &faultyHead{s, f} }
+}
+
+func try(step func() error) error {
+	if step == nil {
+		return nil
+	}
+	return step()
+}
+
 type faultyFile struct {
 	segmentFile
-	write, sync func() error // nil: works
-	short       bool
+	faults faults
 }
 
 func (f *faultyFile) Write(b []byte) (int, error) {
-	if f.write != nil {
-		if err := f.write(); err != nil {
-			n, _ := f.segmentFile.Write(b[:len(b)/2]) // a full disk takes a part
-			return n, err
-		}
+	err := try(f.faults.write)
+	if err == nil {
+		return f.segmentFile.Write(b)
 	}
-	if f.short {
-		return f.segmentFile.Write(b[:len(b)/2])
+	n, _ := f.segmentFile.Write(b[:len(b)/2]) // a full disk takes a part
+	if err == errShort {
+		err = nil
 	}
-	return f.segmentFile.Write(b)
+	return n, err
 }
 
 func (f *faultyFile) Sync() error {
-	if f.sync != nil {
-		if err := f.sync(); err != nil {
-			return err
-		}
+	if err := try(f.faults.sync); err != nil {
+		return err
 	}
 	return f.segmentFile.Sync()
 }
 
 type faultyHead struct {
 	slotFile
-	put, sync func() error
+	faults faults
 }
 
 func (f *faultyHead) WriteAt(b []byte, off int64) (int, error) {
-	if f.put != nil {
-		if err := f.put(); err != nil {
-			return 0, err
-		}
+	if err := try(f.faults.head); err != nil {
+		return 0, err
 	}
 	return f.slotFile.WriteAt(b, off)
 }
 
 func (f *faultyHead) Sync() error {
-	if f.sync != nil {
-		if err := f.sync(); err != nil {
-			return err
-		}
+	if err := try(f.faults.headSync); err != nil {
+		return err
 	}
 	return f.slotFile.Sync()
 }
@@ -87,40 +104,22 @@ func after(n int64, err error) func() error {
 func TestT14Failures(t *testing.T) {
 	const good = 4 // commits that work, the first record among them
 	for _, c := range []struct {
-		name  string
-		cause error
-		cfg   func(*Config)
+		name   string
+		cause  error
+		faults faults
 	}{
-		{"full disk", syscall.ENOSPC, func(c *Config) {
-			full := after(good, syscall.ENOSPC)
-			c.createSegment = func(p string) (segmentFile, error) {
-				f, err := createSegment(p)
-				return &faultyFile{segmentFile: f, write: full}, err
-			}
-		}},
-		{"fsync", syscall.EIO, func(c *Config) {
-			c.createSegment = func(p string) (segmentFile, error) {
-				f, err := createSegment(p)
-				return &faultyFile{segmentFile: f, sync: after(good, syscall.EIO)}, err
-			}
-		}},
-		{"rotation", syscall.EROFS, func(c *Config) {
-			c.SegmentBytes = 1
-			fail := after(good, syscall.EROFS)
-			c.createSegment = func(p string) (segmentFile, error) {
-				if err := fail(); err != nil {
-					return nil, err
-				}
-				return createSegment(p)
-			}
-		}},
-		{"checkpoint write", syscall.EDQUOT, func(c *Config) {
-			c.wrapHeads = func(f slotFile) slotFile { return &faultyHead{slotFile: f, put: after(good, syscall.EDQUOT)} }
-		}},
+		{"full disk", syscall.ENOSPC, faults{write: after(good, syscall.ENOSPC)}},
+		{"short write", io.ErrShortWrite, faults{write: after(good, errShort)}},
+		{"fsync", syscall.EIO, faults{sync: after(good, syscall.EIO)}},
+		{"rotation", syscall.EROFS, faults{create: after(good, syscall.EROFS)}},
+		{"checkpoint write", syscall.EDQUOT, faults{head: after(good, syscall.EDQUOT)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := testConfig(t)
-			c.cfg(&cfg)
+			if c.faults.create != nil {
+				cfg.SegmentBytes = 1
+			}
+			c.faults.put(&cfg)
 			l := testOpen(t, cfg)
 			acks := map[ID]string{}
 			for i := range good - 1 {
@@ -146,31 +145,12 @@ func TestT14Failures(t *testing.T) {
 	}
 }
 
-// TestShortWrite: a write that takes less without saying so is a failure too.
-func TestShortWrite(t *testing.T) {
-	cfg := testConfig(t)
-	var f *faultyFile
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		real, err := createSegment(p)
-		f = &faultyFile{segmentFile: real}
-		return f, err
-	}
-	l := testOpen(t, cfg)
-	f.short = true
-	if _, err := l.Append(t.Context(), Record{Event: Executed}); !errors.Is(err, ErrPoisoned) || !errors.Is(err, io.ErrShortWrite) {
-		t.Errorf("Append = %v, want poisoned by a short write", err)
-	}
-	if rep := only(t, cfg); !rep.State.OK() || rep.Unfinished == 0 || rep.Signed != 1 {
-		t.Errorf("Verify = %v, want an unfinished record and no alarm", rep)
-	}
-}
-
 // TestKeepFailure: a checkpoint that cannot be made durable stops the log,
 // though not the append that it came after.
 func TestKeepFailure(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.CheckpointEvery = 3
-	cfg.wrapHeads = func(f slotFile) slotFile { return &faultyHead{slotFile: f, sync: after(0, syscall.EIO)} }
+	faults{headSync: after(0, syscall.EIO)}.put(&cfg)
 	l := testOpen(t, cfg)
 	testAppend(t, l, Record{Event: Executed})
 	testAppend(t, l, Record{Event: Executed})
@@ -189,10 +169,7 @@ func TestKeepFailure(t *testing.T) {
 // TestWaitersAllFail: everyone in a batch whose sync fails is told.
 func TestWaitersAllFail(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: after(1, syscall.EIO)}, err
-	}
+	faults{sync: after(1, syscall.EIO)}.put(&cfg)
 	l := testOpen(t, cfg)
 	var wg sync.WaitGroup
 	var failed atomic.Int64
@@ -206,42 +183,6 @@ func TestWaitersAllFail(t *testing.T) {
 	wg.Wait()
 	if failed.Load() != 50 {
 		t.Errorf("%d of 50 appends failed, want all", failed.Load())
-	}
-}
-
-// TestGroupCommit: writers that wait while a sync runs share the next one. A sync
-// that lasts until 127 others wait is followed by exactly one for all of them.
-func TestGroupCommit(t *testing.T) {
-	cfg := testConfig(t)
-	var l *Log
-	var syncs atomic.Int64
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: func() error {
-			if syncs.Add(1) == 2 { // the first was for the first record of the chain
-				waitFor(t, func() bool { return l.waiting() == 127 })
-			}
-			return nil
-		}}, err
-	}
-	l = testOpen(t, cfg)
-	testAppend := func() {
-		if _, err := l.Append(t.Context(), Record{Event: Executed}); err != nil {
-			t.Error(err)
-		}
-	}
-	var wg sync.WaitGroup
-	wg.Go(testAppend)
-	waitFor(t, func() bool { return syncs.Load() == 2 })
-	for range 127 {
-		wg.Go(testAppend)
-	}
-	wg.Wait()
-	if n := syncs.Load(); n != 3 {
-		t.Errorf("%d syncs, want 3: one for the chain, one for the first, one for the 127 others", n)
-	}
-	if rep := only(t, cfg); rep.Records != 129 {
-		t.Errorf("Verify = %v, want 129 records", rep)
 	}
 }
 
@@ -264,11 +205,7 @@ func TestHeadAfterSync(t *testing.T) {
 			return nil
 		}
 	}
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: note("sync")}, err
-	}
-	cfg.wrapHeads = func(f slotFile) slotFile { return &faultyHead{slotFile: f, put: note("head")} }
+	faults{sync: note("sync"), head: note("head")}.put(&cfg)
 	l := testOpen(t, cfg)
 	testAppend(t, l, Record{Event: Executed})
 	mu.Lock()
@@ -295,10 +232,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a file in the way":      func(c *Config) { c.Dir = filepath.Join(file, "audit") },
 		"a file for checkpoints": func(c *Config) { c.CheckpointDir = file },
 		"first sync fails": func(c *Config) {
-			c.createSegment = func(p string) (segmentFile, error) {
-				f, err := createSegment(p)
-				return &faultyFile{segmentFile: f, sync: after(0, syscall.EIO)}, err
-			}
+			faults{sync: after(0, syscall.EIO)}.put(c)
 		},
 	} {
 		cfg := testConfig(t)
@@ -348,16 +282,13 @@ func TestAppendContext(t *testing.T) {
 	cfg := testConfig(t)
 	gate := make(chan struct{})
 	first := true
-	cfg.createSegment = func(p string) (segmentFile, error) {
-		f, err := createSegment(p)
-		return &faultyFile{segmentFile: f, sync: func() error {
-			if !first {
-				<-gate
-			}
-			first = false
-			return nil
-		}}, err
-	}
+	faults{sync: func() error {
+		if !first {
+			<-gate
+		}
+		first = false
+		return nil
+	}}.put(&cfg)
 	l := testOpen(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -377,9 +308,7 @@ func TestRotation(t *testing.T) {
 	for i := range 40 {
 		testAppend(t, l, Record{Event: Executed, CommandLine: strings.Repeat("y", i*50)})
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	segments, _ := files(t, cfg)
 	if len(segments) < 8 {
 		t.Errorf("%d segments, want several", len(segments))
@@ -410,9 +339,7 @@ func TestHeadBecomesDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var syncs atomic.Int64
 		cfg.SyncInterval = time.Minute
-		cfg.wrapHeads = func(f slotFile) slotFile {
-			return &faultyHead{slotFile: f, sync: func() error { syncs.Add(1); return nil }}
-		}
+		faults{headSync: func() error { syncs.Add(1); return nil }}.put(&cfg)
 		l, err := Open(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -438,13 +365,7 @@ func TestAnnounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heads, synced atomic.Int64
 		cfg.SyncInterval = time.Minute
-		cfg.wrapHeads = func(f slotFile) slotFile {
-			return &faultyHead{slotFile: f, put: func() error { heads.Add(1); return nil }}
-		}
-		cfg.createSegment = func(p string) (segmentFile, error) {
-			f, err := createSegment(p)
-			return &faultyFile{segmentFile: f, sync: func() error { synced.Add(1); return nil }}, err
-		}
+		faults{head: func() error { heads.Add(1); return nil }, sync: func() error { synced.Add(1); return nil }}.put(&cfg)
 		l, err := Open(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -481,9 +402,7 @@ func TestAnnounce(t *testing.T) {
 		synctest.Wait()
 		check("announced for a while", 4, 4, 3, 4)
 		announce()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testClose(t, l)
 		if rep := only(t, cfg); rep.State != Whole || rep.Signed != 5 {
 			t.Errorf("closed after an announcement: %v, want whole with 5 signed", rep)
 		}
@@ -503,34 +422,6 @@ func TestAnnounceBeforeRotation(t *testing.T) {
 	}
 	if rep := only(t, cfg); !rep.State.OK() || rep.Records != 4 || rep.Signed < 3 {
 		t.Errorf("Verify = %v, want 4 records, 3 signed", rep)
-	}
-}
-
-// TestAnnouncedStays: a record that was announced stays when the next one cannot be
-// written: what it announces may have happened.
-func TestAnnouncedStays(t *testing.T) {
-	cfg := testConfig(t)
-	var disk tightDisk
-	disk.put(&cfg, true, true, true)
-	l := testOpen(t, cfg)
-	id, err := l.Announce(t.Context(), Record{Event: Started, EffectID: "begun"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	disk.full.Store(true)
-	if _, err := l.Append(t.Context(), Record{Event: Executed}); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("Append = %v, want no room", err)
-	}
-	disk.full.Store(false)
-	testAppend(t, l, Record{Event: Executed})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if lost, _ := missing(t, cfg.Dir, map[ID]string{id: "begun"}); len(lost) != 0 {
-		t.Errorf("lost %v", lost)
-	}
-	if rep := only(t, cfg); rep.State != Whole {
-		t.Errorf("Verify = %v, want whole", rep)
 	}
 }
 
@@ -557,7 +448,8 @@ func TestViewTrouble(t *testing.T) {
 	mustWrite(t, cfg.ViewDir, nil) // a file where the directory should be
 	l := testOpen(t, cfg)
 	testAppend(t, l, seedRecord())
-	waitFor(t, func() bool { return l.Views().Lost == 3 }) // the first record in one view, the second in two
+	// The first record is in one view, the second in two.
+	testkit.Wait(t, "three lost lines", func() bool { return l.Views().Lost == 3 })
 	if h := l.Views(); h.Err == nil || h.Written != 0 {
 		t.Errorf("Views() = %+v, want an error", h)
 	}
@@ -565,9 +457,7 @@ func TestViewTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	testAppend(t, l, seedRecord())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	if got := string(mustRead(t, filepath.Join(cfg.ViewDir, "ken.log"))); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"event": "view_lines_lost", "lost": 2}`) {
 		t.Errorf("ken.log = %q, want a line about 2 lost ones and a record", got)
 	}
@@ -587,9 +477,7 @@ func TestViewRotation(t *testing.T) {
 		r.Event = Violation
 		testAppend(t, l, r)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	if h := l.Views(); h.Lost != 0 || h.Err != nil {
 		t.Errorf("Views() = %+v", h)
 	}
@@ -600,16 +488,6 @@ func TestViewRotation(t *testing.T) {
 	for _, path := range all {
 		if info, err := os.Stat(path); err != nil || info.Size() > 2000 {
 			t.Errorf("%s: %v, %v", path, info, err)
-		}
-	}
-}
-
-// waitFor waits a short while for something that another goroutine does.
-func waitFor(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen within 10 s")
 		}
 	}
 }

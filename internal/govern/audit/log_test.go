@@ -5,9 +5,6 @@ import (
 	"crypto/sha256"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"golang.org/x/mod/sumdb/note"
 )
 
 // testKey is the same in every test and every child process.
@@ -38,6 +35,13 @@ func testOpen(t testing.TB, cfg Config) *Log {
 	return l
 }
 
+func testClose(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func testAppend(t testing.TB, l *Log, records ...Record) ID {
 	t.Helper()
 	id, err := l.Append(t.Context(), records...)
@@ -54,28 +58,4 @@ func testVerify(t testing.TB, cfg Config) Report {
 		t.Fatal(err)
 	}
 	return rep
-}
-
-// TestHeadIsANote: a head is signed as the library for notes signs it, and the library
-// reads it.
-func TestHeadIsANote(t *testing.T) {
-	key := testKey(t)
-	for _, closed := range []bool{false, true} {
-		h := head{chain: newChain(time.Now()), size: 12345678, segment: 3, offset: 1 << 40, closed: closed, time: time.Now()}
-		got, err := h.sign(key.signer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := note.Sign(&note.Note{Text: h.text()}, key.signer)
-		if err != nil || string(got) != string(want) {
-			t.Errorf("sign = %q, want %q, %v", got, want, err)
-		}
-		known, err := verifiers(key.public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parseHead(got, known); err != nil {
-			t.Errorf("the head cannot be read: %v", err)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // pages returns all that Newest finds, page by page, and how many pages it took.
@@ -54,7 +55,10 @@ func reference(s Search, r Record) bool {
 		fault = *r.Error
 	}
 	lower := strings.ToLower
-	return (s.Target == "" || r.Target == s.Target) && (s.User == "" || r.UserID == s.User) && (s.Status == "" || r.Status == s.Status) &&
+	return (s.Session == "" || r.SessionID == s.Session) && (s.Extension == "" || r.ExtensionID == s.Extension) &&
+		(s.Event == "" || s.Event == string(r.Event) || s.Event == "EXT_RUN_FINISHED" && (r.Event == Executed || r.Event == Failed)) &&
+		(s.Since.IsZero() || !r.Timestamp.Before(s.Since.Truncate(time.Millisecond))) && (s.Until.IsZero() || !r.Timestamp.After(s.Until)) &&
+		(s.Target == "" || r.Target == s.Target) && (s.User == "" || r.UserID == s.User) && (s.Status == "" || r.Status == s.Status) &&
 		(s.Level == "" || r.Level == s.Level) && (s.Decision == "" || r.Decision == s.Decision) &&
 		(s.Of == nil || r.UserID == s.Of.ID && r.Tenant == s.Of.Tenant) &&
 		(s.Chains || r.Event != Opened && r.Event != Retired) &&
@@ -63,9 +67,10 @@ func reference(s Search, r Record) bool {
 }
 
 // TestNewestIsQueryFromItsEnd: whatever was written by however many processes,
-// the pages of any size together are what Query gives, turned around, and each
-// record is found by its id.
+// Query gives what its filter chooses, by time; the pages of any size together are
+// that, turned around, and each record is found by its id.
 func TestNewestIsQueryFromItsEnd(t *testing.T) {
+	testkit.CI(t, "searches a hundred trails")
 	base := t.TempDir()
 	key := testKey(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +99,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 			for range rapid.IntRange(0, 40).Draw(t, "records") {
 				now = now.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "ms")) * time.Millisecond)
 				r := Record{
-					Event: Event(word("event", string(Started), string(Executed), string(Failed))), SessionID: word("session", "s1", "s2"),
+					Event: Event(word("event", string(Started), string(Executed), string(Failed))), SessionID: word("session", "s1", "s2", "s"), ExtensionID: word("extension", "", "x1", "x12"),
 					Target: word("target", "tool:a", "tool:b"), UserID: word("user", "ann", "bob", "an"), Tenant: word("tenant", "", "x"),
 					Decision: word("decision", "", "allow"), Status: Status(word("status", "", "FAILED")), EffectID: word("effect", "e1", "e2", ""),
 					CommandLine: word("line", "", "Grep ÄÖ \"x\"", "make all"),
@@ -109,7 +114,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 		}
 		maybe := func(name string, from ...string) string { return word(name, append(from, "", "")...) }
 		s := Search{
-			Filter: Filter{Event: maybe("event", string(Executed), "EXT_RUN_FINISHED"), Session: maybe("session", "s1")},
+			Filter: Filter{Event: maybe("event", string(Executed), "EXT_RUN_FINISHED"), Session: maybe("session", "s1"), Extension: maybe("extension", "x1")},
 			Target: maybe("target", "tool:a"), User: maybe("user", "ann"), Status: Status(maybe("status", "FAILED")), Level: maybe("level", "ERROR"),
 			Decision: maybe("decision", "allow"), Text: maybe("text", "gREP", "äö", `"x"`, "TOOL:B", "broken"), Chains: rapid.Bool().Draw(t, "chains"),
 		}
@@ -128,10 +133,15 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 		if s.Text == "äö" {
 			s.Text = "ÄÖ" // only ASCII letters are the same in both cases
 		}
-		var want []ID
-		for e, err := range Query(cfg.Dir, s.Filter) {
-			if err != nil {
-				t.Fatal(err)
+		var want, chosen []ID
+		var last time.Time
+		for e, err := range Query(cfg.Dir, Filter{}) {
+			if err != nil || e.Record.Timestamp.Before(last) {
+				t.Fatalf("Query gives %s after %v: %v", e.ID, last, err)
+			}
+			last = e.Record.Timestamp
+			if reference(Search{Filter: s.Filter, Chains: true}, e.Record) {
+				chosen = append(chosen, e.ID)
 			}
 			if reference(s, e.Record) {
 				want = append(want, e.ID)
@@ -139,6 +149,9 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 			if found, err := Find(cfg.Dir, e.ID); err != nil || found.ID != e.ID || found.Offset != e.Offset || found.File != e.File || string(found.Line) != string(e.Line) {
 				t.Fatalf("Find(%s) = %+v, %v; want it", e.ID, found, err)
 			}
+		}
+		if got := ids(collect(t, cfg.Dir, s.Filter)); !slices.Equal(got, chosen) {
+			t.Fatalf("Query(%+v) = %v, want %v", s.Filter, got, chosen)
 		}
 		slices.Reverse(want)
 		ctx := context.Background()
@@ -174,23 +187,38 @@ func TestNewestHurried(t *testing.T) {
 	}
 }
 
-// TestNewestBadLines: a line that is none, and one that is too long, are told and
+// TestBadLines: a line that is none, and one that is too long, are told and
 // hide nothing else; neither is told twice.
-func TestNewestBadLines(t *testing.T) {
+func TestBadLines(t *testing.T) {
 	cfg := testConfig(t)
 	l := testOpen(t, cfg)
 	testAppend(t, l, Record{Event: Executed}, Record{Event: Failed})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	segments, _ := files(t, cfg)
 	lines := strings.SplitAfter(string(mustRead(t, segments[0])), "\n")
 	mustWrite(t, segments[0], []byte(lines[0]+"not a record\n"+lines[1]+strings.Repeat("x", 3*maxLine)+"\n"+lines[2]+`{"half":`))
+	check := func(way string, records int, problems []error) { // the newest first
+		t.Helper()
+		if records != 3 || len(problems) != 2 || !strings.Contains(problems[0].Error(), "longer than") || !strings.Contains(problems[1].Error(), fmt.Sprint("byte ", len(lines[0]))) {
+			t.Errorf("%s: %d records and problems %v; want 3, and both places", way, records, problems)
+		}
+	}
 	for _, limit := range []int{1, 10} {
 		got, problems := pages(t, t.Context(), cfg.Dir, Search{Chains: true}, limit)
-		if len(got) != 3 || len(problems) != 2 || !strings.Contains(problems[0].Error(), "longer than") || !strings.Contains(problems[1].Error(), fmt.Sprint("byte ", len(lines[0]))) {
-			t.Errorf("limit %d: %d records and problems %v; want 3, and both places", limit, len(got), problems)
+		check(fmt.Sprint("Newest ", limit), len(got), problems)
+	}
+	var problems []error
+	records := 0
+	for _, err := range Query(cfg.Dir, Filter{}) {
+		if err != nil {
+			problems = slices.Insert(problems, 0, err)
+		} else {
+			records++
 		}
+	}
+	check("Query", records, problems)
+	if got := collect(t, cfg.Dir+"/nowhere", Filter{}); got != nil {
+		t.Errorf("Query of no directory = %v", got)
 	}
 	if p, err := Newest(t.Context(), cfg.Dir+"/nowhere", Search{}, "", 5); err != nil || p.Entries != nil || p.Older != "" {
 		t.Errorf("Newest of no directory = %+v, %v", p, err)
@@ -222,9 +250,7 @@ func TestFindNothing(t *testing.T) {
 // what is given is in them.
 func FuzzNewest(f *testing.F) {
 	cfg, l := smallLog(f, 5)
-	if err := l.Close(); err != nil {
-		f.Fatal(err)
-	}
+	testClose(f, l)
 	segments, _ := files(f, cfg)
 	data := mustRead(f, segments[0])
 	lines := strings.SplitAfter(string(data), "\n")
@@ -287,67 +313,5 @@ func TestFollow(t *testing.T) {
 	}
 	if _, err := Follow(ctx, "\x00", Filter{}); err == nil {
 		t.Error("Follow of a folder that cannot be = nil error")
-	}
-}
-
-// BenchmarkNewest: the first page of a trail of 200,000 records, a page from its
-// middle, and a search over all of it that finds nothing.
-func BenchmarkNewest(b *testing.B) {
-	cfg := testConfig(b)
-	l := testOpen(b, cfg)
-	records := make([]Record, 1000)
-	for i := range records {
-		records[i] = benchRecord()
-	}
-	for range 200 {
-		testAppend(b, l, records...)
-	}
-	middle, err := Find(cfg.Dir, makeID(l.Chain(), 100_000))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, c := range []struct {
-		name   string
-		s      Search
-		before Cursor
-		want   int
-	}{
-		{"first", Search{}, "", 100},
-		{"middle", Search{}, mark{middle.at, l.Chain(), 100_000}.cursor(), 100},
-		{"nothing", Search{User: "nobody"}, "", 0},
-		{"text", Search{Text: "no such text"}, "", 0},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				if p, err := Newest(b.Context(), cfg.Dir, c.s, c.before, 100); err != nil || len(p.Entries) != c.want {
-					b.Fatal(len(p.Entries), err)
-				}
-			}
-		})
-	}
-	b.Run("find", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Find(cfg.Dir, middle.ID); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkNewestChains: the first page of a trail to which 2,000 processes have
-// written little.
-func BenchmarkNewestChains(b *testing.B) {
-	cfg := testConfig(b)
-	l := testOpen(b, cfg)
-	testAppend(b, l, benchRecord(), benchRecord())
-	segments, _ := files(b, cfg)
-	data := mustRead(b, segments[0])
-	for i := range 2000 {
-		mustWrite(b, fmt.Sprintf("%s/20260130T103045123Z-1-%016x.000001.jsonl", cfg.Dir, i), data)
-	}
-	for b.Loop() {
-		if p, err := Newest(b.Context(), cfg.Dir, Search{}, "", 100); err != nil || len(p.Entries) != 100 {
-			b.Fatal(len(p.Entries), err)
-		}
 	}
 }

@@ -16,8 +16,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"ken/internal/jsonappend"
 )
 
 // TestRedactForms: text with a secret (between « and ») and what must stay.
@@ -232,24 +230,6 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestRedactProperties: whatever surrounds it, a held value does not come out;
-// redacting twice changes nothing more.
-func TestRedactProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		secret := rapid.StringMatching(`[A-Z0-9~!$^*|]{6,30}`).Draw(t, "secret")
-		var r Redactor
-		r.Hold(secret)
-		in := rapid.String().Draw(t, "before") + secret + rapid.String().Draw(t, "after")
-		got := r.String(in)
-		if strings.Contains(got, secret) {
-			t.Fatalf("String(%q) = %q with %q held", in, got, secret)
-		}
-		if line := r.CommandLine([]string{"x", in, secret}); strings.Contains(line, secret) {
-			t.Fatalf("CommandLine = %q with %q held", line, secret)
-		}
-	})
-}
-
 // TestRedactFindsAll: every place of every held value is found, as a search for
 // each by itself finds them.
 func TestRedactFindsAll(t *testing.T) {
@@ -331,24 +311,6 @@ func TestEveryTextIsRedacted(t *testing.T) {
 	if *r.Error != secret || r.Metadata.Notes[secret] != secret {
 		t.Error("Append changed the caller's record")
 	}
-}
-
-// TestLinesAreASCII: nothing of foreign text acts on a terminal, and it reads
-// back as it was.
-func TestLinesAreASCII(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.String().Draw(t, "text")
-		b := jsonappend.ASCII(nil, s)
-		for _, c := range b {
-			if c < ' ' || c > '~' {
-				t.Fatalf("jsonappend.ASCII(%q) = %q has %#x", s, b, c)
-			}
-		}
-		var back string
-		if err := json.Unmarshal(b, &back); err != nil || back != strings.ToValidUTF8(s, "\ufffd") {
-			t.Fatalf("jsonappend.ASCII(%q) = %s reads back as %q, %v", s, b, back, err)
-		}
-	})
 }
 
 // TestLongTextIsCutAloud: what does not fit says how much is missing.

@@ -17,9 +17,7 @@ func TestRetire(t *testing.T) {
 	closed := func() *Log {
 		l := testOpen(t, cfg)
 		testAppend(t, l, Record{Event: Executed})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testClose(t, l)
 		return l
 	}
 	old, broken := closed(), closed()

@@ -1,15 +1,15 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"ken/capability"
 )
@@ -27,79 +27,29 @@ func seedRecord() Record {
 
 func seedClock() time.Time { return time.Date(2026, 1, 30, 10, 30, 45, 123456789, time.UTC) }
 
-// keys returns the keys of a JSON object in their order, nested ones with a dot.
-func keys(t *testing.T, doc []byte) []string {
-	t.Helper()
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	var out, path []string
-	var walk func()
-	walk = func() {
-		for dec.More() {
-			key, err := dec.Token()
-			if err != nil {
-				t.Fatal(err)
-			}
-			path = append(path, key.(string))
-			out = append(out, strings.Join(path, "."))
-			value, err := dec.Token()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if value == json.Delim('{') {
-				walk()
-			}
-			path = path[:len(path)-1]
-		}
-		if _, err := dec.Token(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		t.Fatal(err)
-	}
-	walk()
-	return out
-}
-
 // TestT01S537SeedLine writes the seed's example: the view has exactly its
 // fields, order and values; the chain's line has them first.
 func TestT01S537SeedLine(t *testing.T) {
-	want, err := os.ReadFile("testdata/seed_line.json")
-	if err != nil {
-		t.Fatal(err)
+	compact := func(doc []byte) string {
+		var b bytes.Buffer
+		if err := json.Compact(&b, doc); err != nil {
+			t.Fatalf("not one JSON value: %v\n%s", err, doc)
+		}
+		return b.String()
 	}
+	want := compact(mustRead(t, "testdata/seed_line.json"))
 	cfg := testConfig(t)
 	cfg.ViewDir = filepath.Join(t.TempDir(), "logs")
 	cfg.now = seedClock
 	l := testOpen(t, cfg)
 	testAppend(t, l, seedRecord())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
+	testClose(t, l)
+	if got := compact(mustRead(t, filepath.Join(cfg.ViewDir, "capabilities.log"))); got != want {
+		t.Errorf("view = %s\nwant   %s", got, want)
 	}
-	view, err := os.ReadFile(filepath.Join(cfg.ViewDir, "capabilities.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got, wanted any
-	if err := json.Unmarshal(view, &got); err != nil {
-		t.Fatalf("capabilities.log is not one JSON line: %v\n%s", err, view)
-	}
-	if err := json.Unmarshal(want, &wanted); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, wanted) {
-		t.Errorf("view = %v, want %v", got, wanted)
-	}
-	if got, want := keys(t, view), keys(t, want); !reflect.DeepEqual(got, want) {
-		t.Errorf("keys of the view = %v, want %v", got, want)
-	}
-	for e, err := range Query(cfg.Dir, Filter{Event: string(Executed)}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := keys(t, e.Line), keys(t, want); !reflect.DeepEqual(got[:len(want)], want) {
-			t.Errorf("keys of the record = %v, want first %v", got, want)
-		}
+	line := compact(collect(t, cfg.Dir, Filter{Event: string(Executed)})[0].Line)
+	if first := strings.TrimSuffix(want, "}"); !strings.HasPrefix(line, first) {
+		t.Errorf("record = %s\nwant first %s", line, first)
 	}
 }
 
@@ -134,20 +84,14 @@ func TestS539Views(t *testing.T) {
 		r.Event = e
 		testAppend(t, l, r)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testClose(t, l)
 	for file, want := range map[string][]Event{
 		"ken.log":          {Opened, Started, Executed, Slow, Failed, TimedOut, Violation},
 		"capabilities.log": {Started, Executed, Slow, Failed, TimedOut},
 		"security.log":     {Violation},
 	} {
 		var got []Event
-		data, err := os.ReadFile(filepath.Join(cfg.ViewDir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
+		for line := range strings.Lines(string(mustRead(t, filepath.Join(cfg.ViewDir, file)))) {
 			var r Record
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatalf("%s: %v", file, err)
@@ -163,55 +107,7 @@ func TestS539Views(t *testing.T) {
 	}
 }
 
-// TestS540Queries: the seed's four questions, as greps on the views and as
-// queries on the chains.
-func TestS540Queries(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.ViewDir = filepath.Join(t.TempDir(), "logs")
-	l := testOpen(t, cfg)
-	for _, c := range []struct {
-		event Event
-		ext   string
-	}{{Executed, "tools.postman"}, {Failed, "tools.postman"}, {Executed, "tools.other"}, {Violation, "tools.other"}} {
-		r := seedRecord()
-		r.Event, r.ExtensionID = c.event, c.ext
-		testAppend(t, l, r)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, grep, file string
-		filter           Filter
-		want             int
-	}{
-		{"all executions", "capability_executed", "capabilities.log", Filter{Event: "capability_executed"}, 2},
-		{"failures", "capability_failed", "capabilities.log", Filter{Event: "capability_failed"}, 1},
-		{"one extension", `"extension_id": "tools.postman"`, "capabilities.log", Filter{Extension: "tools.postman"}, 2},
-		{"security violations", "", "security.log", Filter{Event: "security_violation"}, 1},
-		{"lifecycle name", "", "security.log", Filter{Event: "EXT_RUN_DENIED"}, 1},
-	} {
-		n := 0
-		f, err := os.Open(filepath.Join(cfg.ViewDir, c.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for s := bufio.NewScanner(f); s.Scan(); {
-			if strings.Contains(s.Text(), c.grep) {
-				n++
-			}
-		}
-		f.Close()
-		if n != c.want {
-			t.Errorf("%s: grep %q finds %d lines, want %d", c.name, c.grep, n, c.want)
-		}
-		if got := len(collect(t, cfg.Dir, c.filter)); got != c.want {
-			t.Errorf("%s: Query(%+v) gives %d records, want %d", c.name, c.filter, got, c.want)
-		}
-	}
-}
-
-func collect(t testing.TB, dir string, f Filter) []Entry {
+func collect(t rapid.TB, dir string, f Filter) []Entry {
 	t.Helper()
 	var out []Entry
 	for e, err := range Query(dir, f) {
