@@ -43,10 +43,11 @@ func (r *Reader) Field(keys ...string) (Field, bool) {
 			if spelling.Fold(f.Key) != spelling.Fold(key) {
 				continue
 			}
+			again := r.used[i]
 			r.used[i] = true
 			if !ok {
 				found, ok = f, true
-			} else if spelling.Fold(found.Key) == spelling.Fold(f.Key) {
+			} else if spelling.Fold(found.Key) == spelling.Fold(f.Key) && !again {
 				*r.issues = append(*r.issues, &Error{
 					Line: f.Line, Message: fmt.Sprintf("%s%s repeats %s of line %d", r.path, f.Key, found.Key, found.Line),
 					Fix: "keep one of them", Path: r.path, earlier: found.Line,

@@ -25,6 +25,7 @@ func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 	} else {
 		r.Issue(line, "rule "+rule.ID+" has no effect", "write effect: deny, ask or allow")
 	}
+	refuseEmptyLists(r, rule.ID)
 	rule.Scope = readWord(r, "scope", policy.ScopeWords(), policy.Once)
 	rule.Capabilities, rule.Except, rule.Actions = r.Strings("capabilities"), r.Strings("except"), r.Strings("actions")
 	rule.Kinds, rule.Sources = r.Strings("kinds"), r.Strings("sources")
@@ -64,6 +65,31 @@ func readRule(r *yamldoc.Reader, name string, i int) policy.Rule {
 		r.Issue(line, "rule "+rule.ID+": "+err.Error(), "")
 	}
 	return rule
+}
+
+// refuseEmptyLists refuses a list that is written and has nothing in it. Without the
+// list a rule is about everything, which is not what its author can have meant.
+func refuseEmptyLists(r *yamldoc.Reader, id string) {
+	for _, key := range []string{
+		"capabilities", "except", "actions", "kinds", "sources", "effects", "trust", "tenants", "roles", "principals", "agents",
+		"modes", "intents", "origins", "surfaces", "paths", "argv", "hosts", "match", "notMatch",
+	} {
+		f, _ := r.Field(key)
+		if f.Key == "" { // it is not written
+			continue
+		}
+		items, isList := f.Value.Any.([]yamldoc.Value)
+		if !isList {
+			items = []yamldoc.Value{f.Value}
+		}
+		empty := func(v yamldoc.Value) bool {
+			list, isList := v.Any.([]yamldoc.Value)
+			return v.Any == nil || v.Any == "" || isList && len(list) == 0
+		}
+		if len(items) == 0 || slices.ContainsFunc(items, empty) {
+			r.Issue(f.Line, "rule "+id+": "+key+" is empty or has an empty item", "list what the rule is about, or remove "+key+": without it, the rule is about everything")
+		}
+	}
 }
 
 // readArgv reads a list of commands, each a text or a list of words, of which
