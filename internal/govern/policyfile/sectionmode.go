@@ -32,6 +32,9 @@ func readModes(r *yamldoc.Reader, name string, s *policy.Settings) {
 			mode.Files = readRegexp(mr, re)
 		}
 		mode.Globs = append(mode.Globs, readGlobs(mr, "files")...)
+		if f, _ := mr.Field("files"); f.Key != "" && len(mode.Globs) == 0 {
+			mr.Issue(f.Line, "files is empty", "list what the mode may change, or remove files: without it, the mode may change every file")
+		}
 		mr.RefuseRest()
 		for _, issue := range mr.Issues() {
 			r.Issue(issue.Line, "modes."+one.Key+": "+issue.Message, issue.Fix)
