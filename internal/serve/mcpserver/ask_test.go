@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/testkit"
 )
 
 // person is a client whose person answers consent with a decision, or with an
@@ -49,41 +50,30 @@ func TestConsent(t *testing.T) {
 		{"cancel", []bool{false, false}, 2, false},
 	} {
 		t.Run(test.answer, func(t *testing.T) {
-			for _, version := range mcp.SupportedProtocolVersions() {
-				for _, way := range []string{"pipe", "http"} {
-					b := newBench(t, office)
-					cfg := b.config()
-					cfg.Surface = direct
-					s := New(cfg)
-					var asked []*mcp.ElicitParams
-					p := peer{version: version, opts: person(&asked, test.answer)}
-					var cs *mcp.ClientSession
-					if way == "pipe" {
-						cs = dial(t, s, p)
-					} else {
-						cs = dialWeb(t, web(t, s), p)
+			_, s := directly(t, office)
+			ways(t, func(t *testing.T, _ string, connect func(*testing.T, *Server, peer) *mcp.ClientSession) {
+				var asked []*mcp.ElicitParams
+				cs := connect(t, s, peer{opts: person(&asked, test.answer), who: capability.Principal{ID: t.Name()}})
+				for i, want := range test.calls {
+					name := fmt.Sprint("file", i)
+					if test.same {
+						name = "file0"
 					}
-					for i, want := range test.calls {
-						name := fmt.Sprint("file", i)
-						if test.same {
-							name = "file0"
-						}
-						res := call(t, cs, "write", map[string]any{"name": name})
-						if res.IsError == want {
-							t.Errorf("%s %s: call %d = %q, error %v; want success %v", version, way, i, text(res), res.IsError, want)
-						}
-						if test.answer == "cancel" && !strings.Contains(text(res), "ken approve grant ") {
-							t.Errorf("%s %s: cancelled = %q, want where to approve", version, way, text(res))
-						}
+					res := call(t, cs, "write", map[string]any{"name": name})
+					if res.IsError == want {
+						t.Errorf("call %d = %q, error %v; want success %v", i, text(res), res.IsError, want)
 					}
-					if len(asked) != test.asks {
-						t.Errorf("%s %s: asked %d times, want %d", version, way, len(asked), test.asks)
-					}
-					if len(asked) > 0 && (!strings.Contains(asked[0].Message, `file0`) || !strings.Contains(asked[0].Message, "tool:write")) {
-						t.Errorf("%s %s: asked %q, want exactly what will run", version, way, asked[0].Message)
+					if test.answer == "cancel" && !strings.Contains(text(res), "ken approve grant ") {
+						t.Errorf("cancelled = %q, want where to approve", text(res))
 					}
 				}
-			}
+				if len(asked) != test.asks {
+					t.Errorf("asked %d times, want %d", len(asked), test.asks)
+				}
+				if len(asked) > 0 && (!strings.Contains(asked[0].Message, `file0`) || !strings.Contains(asked[0].Message, "tool:write")) {
+					t.Errorf("asked %q, want exactly what will run", asked[0].Message)
+				}
+			})
 		})
 	}
 }
@@ -92,79 +82,68 @@ func TestConsent(t *testing.T) {
 // denies nothing and approves nothing: the request stays open for a person. A
 // later answer is a person's.
 func TestAnswerByNobody(t *testing.T) {
-	for _, version := range mcp.SupportedProtocolVersions() {
-		for _, way := range []string{"pipe", "http"} {
-			for i, took := range []time.Duration{0, hasty - time.Millisecond, hasty, 0, hasty - time.Millisecond, hasty} {
-				agrees := i >= 3
-				t.Run(fmt.Sprint(version, way, took, agrees), func(t *testing.T) {
-					b := newBench(t, office)
-					cfg := b.config()
-					cfg.Surface, cfg.Hasty = direct, 0
-					s := New(cfg)
-					var late atomic.Int64
-					begun := time.Now()
-					s.now = func() time.Time { return begun.Add(time.Duration(late.Load())) }
-					p := peer{version: version, name: "codex", opts: &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-						late.Add(int64(took))
-						if agrees {
-							return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, nil
-						}
-						return &mcp.ElicitResult{Action: "decline"}, nil
-					}}}
-					var cs *mcp.ClientSession
-					if way == "pipe" {
-						cs = dial(t, s, p)
-					} else {
-						cs = dialWeb(t, web(t, s), p)
-					}
-					args := map[string]any{"name": "a"}
-					res := call(t, cs, "write", args)
-					if res.IsError == (agrees && took >= hasty) {
-						t.Fatalf("CallTool = %q, error %v", text(res), res.IsError)
-					}
-					want := Reply{Decision: Unasked, Client: "codex", Took: took}
-					if took >= hasty {
-						want.Decision = map[bool]Decision{false: Deny, true: AllowOnce}[agrees]
-					}
-					if len(b.replies) != 1 {
-						t.Fatalf("replies = %v, want one", b.replies)
-					}
-					ticket := b.replies[0].Ticket
-					want.Ticket = ticket
-					if b.replies[0] != want {
-						t.Errorf("reply = %+v, want %+v", b.replies[0], want)
-					}
-					said := strings.Contains(text(res), map[bool]string{false: "The client declined by itself", true: "The client agreed by itself"}[agrees]) && strings.Contains(text(res), "ken approve grant "+ticket)
-					if said != (took < hasty) {
-						t.Errorf("CallTool = %q", text(res))
-					}
-					got, err := b.desk.Get(t.Context(), ticket)
-					if err != nil || (got.Answer == nil) != (took < hasty) {
-						t.Errorf("ticket = %+v, %v; want an open one: %v", got, err, took < hasty)
-					}
-					if got.Answer != nil {
-						return
-					}
-					if _, err := b.desk.Settle(t.Context(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-						t.Fatal(err)
-					}
-					if res := call(t, cs, "write", args); res.IsError {
-						t.Errorf("the same call once a person approved = %q", text(res))
-					}
-				})
+	testkit.CI(t, "14 kinds of clients")
+	ways(t, func(t *testing.T, _ string, connect func(*testing.T, *Server, peer) *mcp.ClientSession) {
+		b := newBench(t, office)
+		cfg := b.config()
+		cfg.Surface, cfg.Hasty = direct, 0
+		s := New(cfg)
+		var late atomic.Int64
+		begun := time.Now()
+		s.now = func() time.Time { return begun.Add(time.Duration(late.Load())) }
+		var took time.Duration
+		var agrees bool
+		cs := connect(t, s, peer{name: "codex", opts: &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			late.Add(int64(took))
+			if agrees {
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}, nil
+			}
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		}}})
+		for i, c := range []struct {
+			took     time.Duration
+			decision Decision
+			said     string // by whom nobody was asked
+		}{
+			{0, Unasked, "The client declined by itself"}, {hasty - time.Millisecond, Unasked, "The client declined by itself"}, {hasty, Deny, ""},
+			{0, Unasked, "The client agreed by itself"}, {hasty - time.Millisecond, Unasked, "The client agreed by itself"}, {hasty, AllowOnce, ""},
+		} {
+			took, agrees = c.took, i >= 3
+			args := map[string]any{"name": fmt.Sprint(i)}
+			res := call(t, cs, "write", args)
+			if res.IsError != (c.decision != AllowOnce) || len(b.replies) != i+1 {
+				t.Fatalf("%d: CallTool = %q, error %v, %d replies", i, text(res), res.IsError, len(b.replies))
+			}
+			ticket := b.replies[i].Ticket
+			if want := (Reply{Ticket: ticket, Decision: c.decision, Client: "codex", Took: took}); b.replies[i] != want {
+				t.Errorf("reply = %+v, want %+v", b.replies[i], want)
+			}
+			if open := c.decision == Unasked; open && !strings.Contains(text(res), c.said) || strings.Contains(text(res), "ken approve grant "+ticket) != open {
+				t.Errorf("%d: CallTool = %q, want %q, and where to approve: %v", i, text(res), c.said, open)
+			}
+			got, err := b.desk.Get(t.Context(), ticket)
+			if err != nil || (got.Answer == nil) != (c.decision == Unasked) {
+				t.Errorf("ticket = %+v, %v; want an open one: %v", got, err, c.decision == Unasked)
+			}
+			if got.Answer != nil {
+				continue
+			}
+			if _, err := b.desk.Settle(t.Context(), ticket, approval.Answer{By: ada, Effect: approval.Yes, Scope: approval.Once}); err != nil {
+				t.Fatal(err)
+			}
+			if res := call(t, cs, "write", args); res.IsError {
+				t.Errorf("the same call once a person approved = %q", text(res))
 			}
 		}
-	}
+	})
 }
 
 // TestTooLongToShow: nobody can agree through a client to what it cannot show
 // in full.
 func TestTooLongToShow(t *testing.T) {
-	b := newBench(t, office)
-	cfg := b.config()
-	cfg.Surface = direct
+	_, s := directly(t, office)
 	var asked []*mcp.ElicitParams
-	cs := dial(t, New(cfg), peer{opts: person(&asked, "allow once")})
+	cs := dial(t, s, peer{opts: person(&asked, "allow once")})
 	res := call(t, cs, "write", map[string]any{"name": strings.Repeat("x", maxForm)})
 	if !res.IsError || len(asked) != 0 || !strings.Contains(text(res), "ken approve grant ") {
 		t.Errorf("CallTool = %.200q, asked %d times; want a refusal without a question", text(res), len(asked))
@@ -306,13 +285,10 @@ func raw(t *testing.T, s *Server, who capability.Principal) *mcp.ClientSession {
 // tool, is an error of the protocol, and consent that nobody was asked for is
 // none.
 func TestStateIsSealed(t *testing.T) {
-	b := newBench(t, func(b *bench) {
+	b, s := directly(t, func(b *bench) {
 		office(b)
 		b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
 	})
-	cfg := b.config()
-	cfg.Surface = direct
-	s := New(cfg)
 	cs := raw(t, s, ada)
 	args := map[string]any{"name": "f"}
 	first, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args})

@@ -89,10 +89,8 @@ func greeting(id, name string) string {
 // TestQuestionOnTheResponse: what Ken asks during a call comes on the response to its
 // request. The answer is a request of its own, and counts once and in its session.
 func TestQuestionOnTheResponse(t *testing.T) {
-	b := newBench(t, office)
-	cfg := b.config()
-	cfg.Surface = direct
-	h := web(t, New(cfg))
+	b, s := directly(t, office)
+	h := web(t, s)
 	v, other := begin(t, h, "2025-06-18", `{"elicitation":{}}`), begin(t, h, "2025-06-18", `{"elicitation":{}}`)
 	next := eventsOf(v.post(toolCall("1", "write", `{"name":"a"}`, ""), nil))
 	e, ok := next()
@@ -273,7 +271,7 @@ func TestNothingIsKeptOfAnEndedSession(t *testing.T) {
 // is asked and reported after that. The latest connection is the one that counts.
 func TestBrokenStreamGoesOn(t *testing.T) {
 	report, runs := make(chan string), make(chan struct{}, 1)
-	b := newBench(t, func(b *bench) {
+	_, s := directly(t, func(b *bench) {
 		office(b)
 		b.tool("tool:write", nameSchema, capability.Effects{}, func(_ context.Context, c capability.Call) (capability.Result, error) {
 			runs <- struct{}{}
@@ -283,9 +281,7 @@ func TestBrokenStreamGoesOn(t *testing.T) {
 			return capability.Result{Parts: []capability.Part{{Text: "written"}}}, nil
 		})
 	})
-	cfg := b.config()
-	cfg.Surface = direct
-	h := web(t, New(cfg))
+	h := web(t, s)
 	v := begin(t, h, sessionful, `{"elicitation":{}}`)
 	res := v.post(toolCall("1", "write", `{"name":"a"}`, `,"_meta":{"progressToken":"p"}`), nil)
 	e, _ := eventsOf(res)()

@@ -193,59 +193,43 @@ func TestStatelessClientsKeepTheirSession(t *testing.T) {
 // TestListChanged: clients are told that what they have listed has changed, and
 // those for whom nothing has are not.
 func TestListChanged(t *testing.T) {
-	for _, version := range []string{"2024-11-05", sessionful, sessionless} {
-		for _, way := range []string{"pipe", "http"} {
-			t.Run(version+"/"+way, func(t *testing.T) {
-				b := newBench(t, office)
-				s := New(b.config())
-				ctx, cancel := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() { defer close(done); _ = s.Watch(ctx) }()
-				defer func() { cancel(); <-done }()
-				h := web(t, s)
-				told := map[string]chan struct{}{"Visual Studio Code": make(chan struct{}, 10_000), "zed": make(chan struct{}, 10_000)}
-				var native *mcp.ClientSession
-				for name, ch := range told {
-					p := peer{name: name, version: version, opts: &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { ch <- struct{}{} }}}
-					cs := dial
-					if way == "http" {
-						cs = func(t testing.TB, _ *Server, p peer) *mcp.ClientSession { return dialWeb(t, h, p) }
-					}
-					one := cs(t, s, p)
-					names(t, one)
-					if name == "Visual Studio Code" {
-						native = one
-					}
-				}
-				// The client opens the stream for news when it likes.
-				late := 0
-				testkit.Wait(t, "a client is told of a change", func() bool {
-					b.tool(fmt.Sprint("tool:late", late), nameSchema, quiet, greet)
-					b.load(t)
-					late++
-					return len(told["Visual Studio Code"]) > 0
-				})
-				if got := names(t, native); !slices.Contains(got, "late0") {
-					t.Errorf("ListTools() = %v, want late0", got)
-				}
-				if len(told["zed"]) > 0 {
-					t.Error("a bridged client was told, though its menu is the same")
-				}
-			})
+	ways(t, func(t *testing.T, _ string, connect func(*testing.T, *Server, peer) *mcp.ClientSession) {
+		b := newBench(t, office)
+		s := New(b.config())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = s.Watch(ctx) }()
+		defer func() { cancel(); <-done }()
+		told := map[string]chan struct{}{"Visual Studio Code": make(chan struct{}, 10_000), "zed": make(chan struct{}, 10_000)}
+		clients := map[string]*mcp.ClientSession{}
+		for name, ch := range told {
+			clients[name] = connect(t, s, peer{name: name, opts: &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { ch <- struct{}{} }}})
+			names(t, clients[name])
 		}
-	}
+		late := 0 // the client opens the stream for news when it likes
+		testkit.Wait(t, "a client is told of a change", func() bool {
+			b.tool(fmt.Sprint("tool:late", late), nameSchema, quiet, greet)
+			b.load(t)
+			late++
+			return len(told["Visual Studio Code"]) > 0
+		})
+		if got := names(t, clients["Visual Studio Code"]); !slices.Contains(got, "late0") {
+			t.Errorf("ListTools() = %v, want late0", got)
+		}
+		if len(told["zed"]) > 0 {
+			t.Error("a bridged client was told, though its menu is the same")
+		}
+	})
 }
 
 // TestHeadersOfArguments: a tool whose arguments are in headers too is called
 // only where both say the same.
 func TestHeadersOfArguments(t *testing.T) {
-	b := newBench(t, func(b *bench) {
+	_, s := directly(t, func(b *bench) {
 		b.tool("mcp:s/where", `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`, quiet, nil)
 		b.tool("mcp:s/broken", `{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"no good\n"}}}`, quiet, nil)
 	})
-	cfg := b.config()
-	cfg.Surface = direct
-	h := web(t, New(cfg))
+	h := web(t, s)
 	names(t, dialWeb(t, h, peer{version: sessionless}))
 	body := toolCall("1", "where", `{"region":"eu"}`, ","+said2026)
 	for region, want := range map[string]int{"eu": 200, "us": 400, "": 400} {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/tokenizer"
 )
 
@@ -22,24 +23,50 @@ func intents() []string {
 	return []string{"PLAN", "CODE", "ANALYZE", "DEBUG", "WRITE_FILE", "READ_FILE", "EXECUTE"}
 }
 
+// ways runs a test for clients of every version, over a pipe and over HTTP; in
+// make test for two of them.
+func ways(t *testing.T, f func(t *testing.T, version string, connect func(*testing.T, *Server, peer) *mcp.ClientSession)) {
+	t.Helper()
+	for _, version := range mcp.SupportedProtocolVersions() {
+		for _, pipe := range []bool{true, false} {
+			name, connect := "/http", func(t *testing.T, s *Server, p peer) *mcp.ClientSession { return dialWeb(t, web(t, s), p) }
+			if pipe {
+				name, connect = "/pipe", func(t *testing.T, s *Server, p peer) *mcp.ClientSession { return dial(t, s, p) }
+			}
+			if usual := version == sessionful && pipe || version == sessionless && !pipe; usual || !testing.Short() {
+				t.Run(version+name, func(t *testing.T) {
+					f(t, version, func(t *testing.T, s *Server, p peer) *mcp.ClientSession {
+						p.version = version
+						return connect(t, s, p)
+					})
+				})
+			}
+		}
+	}
+}
+
 // each runs a test with a client of every version, over a pipe and over HTTP.
 func each(t *testing.T, s *Server, p peer, f func(t *testing.T, cs *mcp.ClientSession)) {
 	t.Helper()
-	h := web(t, s)
-	for _, version := range mcp.SupportedProtocolVersions() {
-		p.version = version
-		t.Run(version+"/pipe", func(t *testing.T) { f(t, dial(t, s, p)) })
-		t.Run(version+"/http", func(t *testing.T) { f(t, dialWeb(t, h, p)) })
-	}
+	ways(t, func(t *testing.T, _ string, connect func(*testing.T, *Server, peer) *mcp.ClientSession) {
+		f(t, connect(t, s, p))
+	})
+}
+
+// directly is a server that shows its tools themselves.
+func directly(t *testing.T, fill func(*bench)) (*bench, *Server) {
+	t.Helper()
+	b := newBench(t, fill)
+	cfg := b.config()
+	cfg.Surface = direct
+	return b, New(cfg)
 }
 
 // TestEveryVersionCalls: clients of all versions list, call, and are told what
 // is wrong in the words of the protocol.
 func TestEveryVersionCalls(t *testing.T) {
-	b := newBench(t, office)
-	cfg := b.config()
-	cfg.Surface = direct
-	each(t, New(cfg), peer{}, func(t *testing.T, cs *mcp.ClientSession) {
+	b, s := directly(t, office)
+	each(t, s, peer{}, func(t *testing.T, cs *mcp.ClientSession) {
 		if got, want := names(t, cs), []string{toolDescribe, toolDiscover, "greet", "guard", toolRead, "write"}; !slices.Equal(got, want) {
 			t.Errorf("ListTools() = %v, want %v", got, want)
 		}
@@ -172,6 +199,7 @@ func TestOwnToolsSayWhatTheyDo(t *testing.T) {
 // TestMenuIsSmall: the whole answer to tools/list takes at most 400 tokens with
 // two thousand tools behind it, and a search for five at most 600.
 func TestMenuIsSmall(t *testing.T) {
+	testkit.CI(t, "2,000 tools")
 	b := newBench(t, many(2000))
 	cfg := b.config()
 	cfg.Intents = intents
@@ -248,10 +276,7 @@ func TestSurfaceByClient(t *testing.T) {
 // TestHiddenIsAbsent: what the rules refuse somebody is not on the menu and not
 // to be called.
 func TestHiddenIsAbsent(t *testing.T) {
-	b := newBench(t, office)
-	cfg := b.config()
-	cfg.Surface = direct
-	s := New(cfg)
+	_, s := directly(t, office)
 	if got := names(t, dial(t, s, peer{who: ada})); !slices.Contains(got, "guard") {
 		t.Errorf("ada is shown %v, want guard", got)
 	}
@@ -267,10 +292,9 @@ func TestHiddenIsAbsent(t *testing.T) {
 // TestPages: a list of more than a page is read to its end, and a cursor that
 // is none is refused.
 func TestPages(t *testing.T) {
-	b := newBench(t, many(2300))
-	cfg := b.config()
-	cfg.Surface = direct
-	cs := dial(t, New(cfg), peer{})
+	testkit.CI(t, "2,300 tools")
+	_, s := directly(t, many(2300))
+	cs := dial(t, s, peer{})
 	got := names(t, cs)
 	if len(got) != 2303 || !slices.IsSorted(got) || len(slices.Compact(got)) != 2303 {
 		t.Errorf("ListTools gives %d, sorted %v; want 2303, each once", len(got), slices.IsSorted(got))
@@ -283,7 +307,7 @@ func TestPages(t *testing.T) {
 // TestNames: names that clients would refuse, that are taken, or that are Ken's
 // own, are made ones that are not.
 func TestNames(t *testing.T) {
-	b := newBench(t, func(b *bench) {
+	_, s := directly(t, func(b *bench) {
 		b.tool("mcp:a/search", nameSchema, quiet, greet)
 		b.tool("mcp:b/search", nameSchema, quiet, greet)
 		b.tool("mcp:a/note", nameSchema, quiet, greet) // as one of Ken's own
@@ -291,9 +315,7 @@ func TestNames(t *testing.T) {
 		b.tool("mcp:c/has space.and:dots", nameSchema, quiet, greet)
 		b.tool("mcp:d/"+strings.Repeat("long", 75), nameSchema, quiet, greet)
 	})
-	cfg := b.config()
-	cfg.Surface = direct
-	cs := dial(t, New(cfg), peer{})
+	cs := dial(t, s, peer{})
 	got := names(t, cs)
 	if res := call(t, cs, "note", map[string]any{"name": "x"}); strings.Contains(text(res), "hello") {
 		t.Errorf("CallTool(note) = %q, want Ken's own tool", text(res))
@@ -318,13 +340,11 @@ func TestNames(t *testing.T) {
 // TestSchemaErrorShowsTheSchema: a model that got the arguments wrong reads
 // what they must be.
 func TestSchemaErrorShowsTheSchema(t *testing.T) {
-	b := newBench(t, func(b *bench) {
+	_, s := directly(t, func(b *bench) {
 		office(b)
 		b.tool("tool:big", `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","description":"`+strings.Repeat("word ", 20000)+`"}}}`, quiet, greet)
 	})
-	cfg := b.config()
-	cfg.Surface = direct
-	cs := dial(t, New(cfg), peer{})
+	cs := dial(t, s, peer{})
 	res := call(t, cs, "greet", map[string]any{"nom": 1})
 	if got := text(res); !res.IsError || !strings.Contains(got, "/name is missing") || !strings.Contains(got, nameSchema) || strings.Contains(got, toolDescribe) {
 		t.Errorf("CallTool = %q, want the reason and the schema", got)
