@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // badUnit is a file of each format by which bad input comes in.
@@ -61,35 +61,32 @@ func (p *place) said(path string) []capability.Problem {
 	return out
 }
 
-// inTime loads and fails when that takes long or needs much.
-func (p *place) inTime() {
-	p.t.Helper()
-	start := time.Now()
-	watchdog := time.AfterFunc(2*time.Minute, func() { panic("Load hangs") })
-	defer watchdog.Stop()
-	p.load()
-	if took := time.Since(start); took > time.Minute {
-		p.t.Errorf("Load took %v", took)
-	}
+// A badText is YAML that is wrong, and what is said of it.
+type badText struct {
+	name, head string
+	line       int // of the problem within the YAML; 0: the whole file
+	words      string
 }
 
-func TestBadTextCostsOnlyItself(t *testing.T) {
+func TestLargeBadTextCostsOnlyItself(t *testing.T) {
+	testkit.CI(t, "megabytes of YAML")
 	var wide strings.Builder
 	for i := range 100_000 {
 		fmt.Fprintf(&wide, "key%d: v\n", i)
 	}
+	badTextCostsOnlyItself(t, []badText{
+		{"100,000 keys", wide.String(), 0, ""},
+		{"10,000 keys", wide.String()[:120_000] + "\n", 0, ""},
+	})
+}
+
+func TestBadTextCostsOnlyItself(t *testing.T) {
 	deep := "a:\n"
 	for i := range 100 {
 		deep += strings.Repeat(" ", i+1) + "a:\n"
 	}
-	tests := []struct {
-		name, head string
-		line       int // of the problem within the YAML; 0: the whole file
-		words      string
-	}{
+	badTextCostsOnlyItself(t, []badText{
 		{"YAML bomb", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", 1, "anchors, aliases"},
-		{"100,000 keys", wide.String(), 0, ""},
-		{"10,000 keys", wide.String()[:120_000] + "\n", 0, ""},
 		{"not UTF-8", "a: 1\nb: \xff\n", 2, "UTF-8"},
 		{"NUL", "a: 1\nb: \x00\n", 2, "NUL"},
 		{"key given twice", "a: 1\na: 2\n", 2, ""},
@@ -97,14 +94,19 @@ func TestBadTextCostsOnlyItself(t *testing.T) {
 		{"maps nested 100 deep", deep, 0, "nested deeper"},
 		{"bracket that never closes", "a: [\n", 0, ""},
 		{"tag", "a: 1\nb: !x y\n", 2, "YAML tag"},
-	}
+	})
+}
+
+// badTextCostsOnlyItself puts each text into a file of each format, beside
+// units of all of them.
+func badTextCostsOnlyItself(t *testing.T, tests []badText) {
 	for _, tt := range tests {
 		for _, unit := range badUnits() {
 			t.Run(tt.name+" in a "+unit.format, func(t *testing.T) {
 				files := survivors()
 				files[unit.path] = unit.wrap(tt.head)
 				p := newPlace(t, files)
-				p.inTime()
+				p.load()
 				p.survived()
 				said := p.said(unit.path)
 				if len(said) == 0 {
@@ -198,7 +200,7 @@ func TestBadFilesCostOnlyThemselves(t *testing.T) {
 				if err := tt.make(t, at); err != nil {
 					t.Skip("cannot here: " + err.Error())
 				}
-				p.inTime()
+				p.load()
 				p.survived()
 				if n := len(p.Capabilities); n != len(survivors())-1 {
 					t.Errorf("%d capabilities, want only the good ones", n)
@@ -223,6 +225,6 @@ func TestFolderLinksInACircleEnd(t *testing.T) {
 	if err := os.Symlink(".", filepath.Join(p.dir, "cards", "here")); err != nil {
 		t.Fatal(err)
 	}
-	p.inTime()
+	p.load()
 	p.survived()
 }

@@ -12,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source/catalogfile"
 	"ken/internal/know/source/parsecache"
+	"ken/internal/testkit"
 	"ken/internal/untrusted"
 )
 
@@ -72,9 +73,10 @@ func hintOf(b *bool) capability.Hint {
 	return capability.HintOf(*b)
 }
 
-// TestBenchCatalogsLoseNothing holds every row of the real catalogs against
+// TestLargeBenchCatalogsLoseNothing holds every row of the real catalogs against
 // what encoding/json reads, from the file and from the cache.
-func TestBenchCatalogsLoseNothing(t *testing.T) {
+func TestLargeBenchCatalogsLoseNothing(t *testing.T) {
+	testkit.CI(t, "whole catalogs")
 	for _, tt := range []struct {
 		name string
 		rows int
@@ -96,9 +98,7 @@ func TestBenchCatalogsLoseNothing(t *testing.T) {
 				}
 				for i, c := range b.Capabilities {
 					checkRow(t, c, want[i])
-					if i%20 == 0 || !testing.Short() {
-						checkSchema(t, tree, c, want[i].Schema)
-					}
+					checkSchema(t, tree, c, want[i].Schema)
 				}
 			}
 		})
@@ -140,34 +140,10 @@ func checkSchema(t *testing.T, tree *Tree, c *capability.Capability, want json.R
 	}
 }
 
-// TestDependsOnMeansRequiredTools: the rows of toollinkos name what they need.
-func TestDependsOnMeansRequiredTools(t *testing.T) {
-	_, b := load(t, TreeConfig{Path: benchFile(t, "train", "toollinkos", "corpus.jsonl"), Trust: capability.TrustUser})
-	byID := map[capability.ID]*capability.Capability{}
-	for _, c := range b.Capabilities {
-		byID[c.ID] = c
-	}
-	c := byID["share_location_via_email"]
-	if c == nil || !slices.Equal(c.RequiredTools, []string{"validate_email", "get_current_location"}) {
-		t.Fatalf("share_location_via_email requires %v", c)
-	}
-	edges := 0
-	for _, c := range b.Capabilities {
-		for _, need := range c.RequiredTools {
-			if byID[capability.ID(need)] == nil {
-				t.Errorf("%s requires %s, which is not there", c.ID, need)
-			}
-			edges++
-		}
-	}
-	if edges == 0 {
-		t.Error("nothing requires anything")
-	}
-}
-
-// TestJSONLPassesEveryFindingOn: what the scan finds in a text it also finds
+// TestLargeJSONLPassesEveryFindingOn: what the scan finds in a text it also finds
 // when the text comes in as a row's description or inside its schema.
-func TestJSONLPassesEveryFindingOn(t *testing.T) {
+func TestLargeJSONLPassesEveryFindingOn(t *testing.T) {
+	testkit.CI(t, "a whole corpus")
 	dir := os.Getenv("KEN_ATTACKS")
 	if dir == "" {
 		t.Skip("KEN_ATTACKS is not set: it names the folder with the attack texts")

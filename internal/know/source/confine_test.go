@@ -14,6 +14,9 @@ import (
 
 const outsideSecret = "the-secret-of-the-neighbour"
 
+// traversal is what the specification has Ken say of a path that leaves its folder.
+const traversal = "Path traversal detected"
+
 // traversals are paths that lead, or pretend to lead, out of x/inner: T06.
 func traversals(outside string) map[string]string {
 	return map[string]string{
@@ -86,7 +89,7 @@ func TestT06TraversalOfSkillContent(t *testing.T) {
 				t.Errorf("skillContent %q is taken without a word", given)
 			}
 			if strings.Contains(given, "..") && strings.HasPrefix(strings.TrimPrefix(given, "./"), "../") {
-				p.wants("x/inner/CAPABILITY.yaml:4 error leaves-root: " + seedWords(t, "file-access.ts")[0])
+				p.wants("x/inner/CAPABILITY.yaml:4 error leaves-root: " + traversal)
 			}
 		})
 	}
@@ -106,7 +109,7 @@ func TestT06TraversalOfFilePath(t *testing.T) {
 				t.Errorf("filePath %q: %d capabilities, problems:\n%swant a refusal", given, len(p.Capabilities), p.list())
 			}
 			if strings.HasPrefix(given, "../") {
-				p.wants("registry.yaml:2 error leaves-root: " + given + ": " + seedWords(t, "file-access.ts")[0])
+				p.wants("registry.yaml:2 error leaves-root: " + given + ": " + traversal)
 			}
 		})
 	}

@@ -64,22 +64,6 @@ func TestNamesThatAreAlmostRightAreSpokenOf(t *testing.T) {
 	check("Refresh of the file", b)
 }
 
-func TestManifestIsFoundInAnyCase(t *testing.T) {
-	for _, name := range []string{"CAPABILITY.yaml", "capability.yaml", "Capability.yml", "CAPABILITY.YAML"} {
-		dir := t.TempDir()
-		sourcetest.Write(t, dir, "my-tool/"+name, "name: x\nkind: tool\ndescription: Does x.\n")
-		sourcetest.Write(t, dir, "my-tool/skill.md", "How to do x.\n")
-		tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-		if len(b.Capabilities) != 1 || b.Capabilities[0].ID != "tool:x" {
-			t.Errorf("%s: %v, %v, want tool:x", name, b.Capabilities, b.Problems)
-			continue
-		}
-		if d, err := tree.Detail(t.Context(), b.Capabilities[0]); err != nil || d.Body != "How to do x." {
-			t.Errorf("%s: Detail = %q, %v, want the text of skill.md", name, d.Body, err)
-		}
-	}
-}
-
 func TestATreeWithNothingInItSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"README.md", "LICENSE", "package.json", "a.md", "b.yaml", "x/c.json"} {

@@ -17,69 +17,27 @@ import (
 	"ken/capability"
 	"ken/internal/jsonappend"
 	"ken/internal/know/source/openapi"
+	"ken/internal/testkit"
 	"ken/internal/testkit/sourcetest"
 	"ken/internal/yamldoc"
 )
 
 var apiFixtures = []string{"petshop.json", "library.json", "weather.yaml"}
 
-// show writes a tool as the golden files have it.
-func show(t *testing.T, tree *Tree, c *capability.Capability) string {
-	t.Helper()
-	d, err := tree.Detail(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s [%s] %s %s\n", c.ID, c.Category, c.Run.Method, c.Run.URL)
-	line := func(name string, value any) {
-		if s := strings.TrimSpace(fmt.Sprint(value)); s != "" && s != "[]" && s != "map[]" {
-			fmt.Fprintf(&b, "  %s: %s\n", name, s)
-		}
-	}
-	line("description", c.Description)
-	line("tags", c.Tags)
-	effects, _ := json.Marshal(c.Effects)
-	line("effects", string(effects))
-	line("secrets", c.RequiredSecrets)
-	line("unavailable", c.Unavailable)
-	for _, key := range []string{"in", "style", "contentType", "body", "media", "reserved", "binary", "auth"} {
-		line(key, c.Meta[key])
-	}
-	line("at", fmt.Sprintf("line %d %s", c.Origin.Line, c.Origin.Pointer))
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, d.Schema, "  ", " "); err != nil {
-		t.Fatalf("schema of %s: %v: %s", c.ID, err, d.Schema)
-	}
-	line("schema", pretty.String())
-	line("usage", strings.ReplaceAll(d.Usage, "\n", "\n  "))
-	return b.String()
-}
-
-// TestOpenAPIFixtures pins what our own APIs become. KEN_UPDATE_GOLDEN=1
-// writes the golden files anew.
+// TestOpenAPIFixtures pins what our own APIs become.
 func TestOpenAPIFixtures(t *testing.T) {
 	for _, name := range apiFixtures {
 		t.Run(name, func(t *testing.T) {
-			p := filepath.Join("testdata", "openapi", name)
-			tree, b := load(t, TreeConfig{Path: p, Trust: capability.TrustUser})
-			var got strings.Builder
-			for _, c := range b.Capabilities {
-				got.WriteString(show(t, tree, c) + "\n")
-			}
-			for _, problem := range b.Problems {
-				fmt.Fprintf(&got, "%s: %s\n", problem.Code, filepath.ToSlash(problem.String()))
-			}
-			golden := p + ".golden"
+			data, err := os.ReadFile(filepath.Join("testdata", "openapi", name))
+			must(t, err)
+			path := filepath.Join("testdata", "openapi", name+".golden")
+			got := loaded(t, map[string]string{name: string(data)}).shown(nil)
 			if os.Getenv("KEN_UPDATE_GOLDEN") != "" {
-				if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil || got.String() != string(want) {
-				t.Errorf("%s reads as\n%s\nwant (%v)\n%s", name, got.String(), err, want)
-			}
+			want, err := os.ReadFile(path)
+			must(t, err)
+			golden(t, string(want), got)
 		})
 	}
 }
@@ -161,7 +119,10 @@ func apiWith(operation string) string {
 	return `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{` + "\n" + `"/a":{"get":` + operation + `}}}`
 }
 
-func TestOpenAPIBadInput(t *testing.T) {
+// TestLargeOpenAPIBadInput: what would take much to read is refused where it goes
+// too far. Smaller faults are in testdata/formats/openapi.txtar.
+func TestLargeOpenAPIBadInput(t *testing.T) {
+	testkit.CI(t, "megabytes")
 	many := func(n int, format string) string {
 		var b strings.Builder
 		for i := range n {
@@ -174,21 +135,7 @@ func TestOpenAPIBadInput(t *testing.T) {
 		name, file, text, problem string
 		line, left                int
 	}{
-		{"Swagger 1", "a.json", `{"swagger":"1.2","paths":{}}`, "bad-openapi this is Swagger \"1.2\"", 1, 0},
-		{"Swagger 1 in YAML", "a.yaml", "info: {}\nswagger: 1.2\n", "bad-openapi this is Swagger \"1.2\"", 2, 0},
-		{"version 4", "a.json", `{"openapi":"4.0.0","paths":{}}`, `bad-openapi OpenAPI version "4.0.0"`, 1, 0},
-		{"no version", "a.json", `{"components":{"schemas":{}}}`, "bad-openapi there is no openapi version", 1, 0},
-		{"no paths", "a.yaml", head + "info: {title: t}\n", "no-operations the API has no paths", 1, 0},
-		{"a list", "a.json", `[{"openapi":"3.0.0"}]`, "bad-openapi the document is not an object", 1, 0},
-		{"half a file", "a.json", `{"openapi":"3.0.0",` + "\n" + `"paths":{`, "bad-json the JSON text ends too early", 2, 0},
-		{"key twice", "a.json", `{"openapi":"3.0.0",` + "\n" + `"openapi":"3.0.0"}`, `bad-json key "openapi" appears twice`, 2, 0},
-		{"key twice in YAML", "a.yaml", head + "paths: {}\npaths: {}\n", `bad-yaml key paths is already given on line 2`, 3, 0},
-		{"not UTF-8", "a.json", `{"openapi":"3.0.0",` + "\n\"\xff\":1}", "not-utf8 the text is not valid UTF-8", 2, 0},
-		{"NUL", "a.yaml", head + "x: \x00\n", "bad-yaml the text holds a NUL byte", 2, 0},
-		{"alias", "a.yaml", head + "x: &x [a]\ny: *x\n", "bad-yaml anchors, aliases and merge keys", 2, 0},
-		{"alias bomb", "a.yaml", head + "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\n", "bad-yaml anchors, aliases and merge keys", 2, 0},
 		{"deep JSON", "a.json", `{"openapi":"3.0.0","x":` + strings.Repeat(`{"a":`, 5000), "bad-json nested deeper", 1, 0},
-		{"deep flow", "a.yaml", head + "x: " + strings.Repeat("[", 5000), "bad-yaml nested deeper", 2, 0},
 		{"deep blocks", "a.yaml", head + func() (s string) {
 			for i := range 300 {
 				s += strings.Repeat(" ", i) + "a:\n"
@@ -199,34 +146,13 @@ func TestOpenAPIBadInput(t *testing.T) {
 		{"many large maps", "a.yaml", head + strings.Repeat("x:\n"+many(4000, "  k%d: 1\n"), 40), "bad-yaml too many keys in one place", 26002, 0},
 		{"large YAML", "a.yaml", head + "x: " + strings.Repeat("y", openapi.MaxYAMLBytes), "bad-yaml the file has 4194322 bytes", 0, 0},
 		{"too many values", "a.json", `{"openapi":"3.0.0","x":[` + strings.Repeat("1,", openapi.MaxValues) + `1]}`, "bad-json more than 1000000 values", 1, 0},
-		{"huge number", "a.json", `{"openapi":"3.0.0","x":1e999}`, `bad-json the number "1e999" is too large`, 1, 0},
-		{"path without slash", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{"a":{"get":{}},"/b":{"get":{}}}}`, `bad-path path "a" is not read: missing leading slash`, 1, 1},
-		{"path is no object", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{"/a":[],"/b":{"get":{}}}}`, `bad-path path "/a" is not read: not an object`, 1, 1},
-		{"no title", "shop.json", `{"openapi":"3.0.0","servers":[{"url":"https://a.example"}],"paths":{"/b":{"get":{}}}}`, "no-title the API has no title", 1, 1},
-		{"file server", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"file:///etc/passwd"}],"paths":{"/b":{"get":{}}}}`, "no-server the API names no http address", 1, 1},
-		{"server that grows", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://` + strings.Repeat("{a}", 600) + `","variables":{"a":{"default":"` + strings.Repeat("x", 200) + `"}}}],"paths":{"/b":{"get":{}}}}`, "no-server", 1, 1},
-		{"parameter without name", "a.json", apiWith(`{"parameters":[{"in":"query"}]}`), "bad-operation GET /a is not read: a parameter has no name", 2, 0},
-		{"parameter nowhere", "a.json", apiWith(`{"parameters":[{"name":"x","in":"body"}]}`), `bad-operation GET /a is not read: parameter "x" is in "body"`, 2, 0},
-		{"parameter elsewhere", "a.json", apiWith(`{"parameters":[{"$ref":"http://169.254.169.254/x"}]}`), `bad-operation GET /a is not read: a parameter: "http://169.254.169.254/x" points outside`, 2, 0},
-		{"body elsewhere", "a.json", apiWith(`{"requestBody":{"$ref":"/etc/passwd"}}`), `bad-operation GET /a is not read: requestBody: "/etc/passwd" points outside`, 2, 0},
-		{"body in a circle", "a.json", apiWith(`{"requestBody":{"$ref":"#/paths/~1a/get/requestBody"}}`), "bad-operation GET /a is not read: requestBody: $ref chain is circular or too long", 2, 0},
 		{"too many parameters", "a.json", apiWith(`{"parameters":[` + many(openapi.MaxParameters, `{"name":"p%d","in":"query"},`) + `{"name":"last","in":"query"}]}`), "bad-operation GET /a is not read: more than 500 parameters", 2, 0},
-		{"schema is text", "a.json", apiWith(`{"parameters":[{"name":"x","in":"query","schema":"string"},{"name":"y","in":"query"}]}`), "", 0, 1},
-		{"unknown security", "a.json", apiWith(`{"security":[{"key":[]}]}`), `missing-scheme security scheme "key" is not defined`, 2, 1},
-		{"header of the connection", "a.json", apiWith(`{"parameters":[{"name":"Connection","in":"header"}]}`), `unsent-header the parameter "Connection" of GET /a is left out`, 2, 1},
-		{"too many tags", "a.json", apiWith(`{"tags":[` + many(40, `"t%d",`) + `"z"]}`), "too-many-tags 9 of the 41 tags", 2, 1},
 		{"too many operations", "a.json", `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"paths":{` + many(openapi.MaxOperations, `"/p%d":{"get":{}},`) + `"/last":{"get":{}}}}`, "too-many-operations more than 5000", 1, openapi.MaxOperations},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, b, _ := loadText(t, tt.file, tt.text)
 			if len(b.Capabilities) != tt.left {
 				t.Fatalf("%d capabilities, want %d; problems %v", len(b.Capabilities), tt.left, b.Problems)
-			}
-			if tt.problem == "" {
-				if len(b.Problems) != 0 {
-					t.Errorf("problems = %v, want none", b.Problems)
-				}
-				return
 			}
 			if len(b.Problems) != 1 {
 				t.Fatalf("problems = %v, want one", b.Problems)
@@ -238,32 +164,10 @@ func TestOpenAPIBadInput(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHeaders: a header that no argument may set is left out. If the API
-// requires it, the operation is unavailable with the first one as the reason.
-func TestOpenAPIHeaders(t *testing.T) {
-	for _, tt := range []struct{ parameters, unavailable string }{
-		{`{"name":"content-length","in":"header","required":true},{"name":"Host","in":"header","required":true}`, ""},
-		{`{"name":"Connection","in":"header"},{"name":"Proxy-Authorization","in":"header"},{"name":"X-HTTP-Method-Override","in":"header"}`, ""},
-		{`{"name":"Upgrade","in":"header","required":true},{"name":"Connection","in":"header","required":true}`, "the header \"Upgrade\", which Ken does not send"},
-		{`{"name":"TE","in":"header","required":true,"content":{"application/json":{"schema":{}}}}`, "the header \"TE\", which Ken does not send"},
-	} {
-		_, b, _ := loadText(t, "a.json", apiWith(`{"parameters":[`+tt.parameters+`,{"name":"X-Id","in":"header"},{"name":"host","in":"query"}]}`))
-		if len(b.Capabilities) != 1 {
-			t.Fatalf("%s: %d capabilities, problems %v", tt.parameters, len(b.Capabilities), b.Problems)
-		}
-		c := b.Capabilities[0]
-		if got := c.Meta["in"]; got != `{"X-Id":"header","host":"query"}` {
-			t.Errorf("%s: arguments go to %s", tt.parameters, got)
-		}
-		if tt.unavailable == "" && c.Unavailable != "" || !strings.Contains(c.Unavailable, tt.unavailable) {
-			t.Errorf("%s: unavailable = %q, want %q", tt.parameters, c.Unavailable, tt.unavailable)
-		}
-	}
-}
-
-// TestOpenAPIBombsStaySmall: what is small in the file and large when it is
+// TestLargeOpenAPIBombsStaySmall: what is small in the file and large when it is
 // written out is cut, visibly, and costs little.
-func TestOpenAPIBombsStaySmall(t *testing.T) {
+func TestLargeOpenAPIBombsStaySmall(t *testing.T) {
+	testkit.CI(t, "megabytes")
 	var wide, chain strings.Builder
 	for i := range 12 {
 		wide.WriteString(fmt.Sprintf(`"S%d":{"type":"object","properties":{`, i))
@@ -297,9 +201,10 @@ func TestOpenAPIBombsStaySmall(t *testing.T) {
 	}
 }
 
-// TestOpenAPITextsAreBounded: one path item that stands for thousands of
+// TestLargeOpenAPITextsAreBounded: one path item that stands for thousands of
 // operations must not become gigabytes.
-func TestOpenAPITextsAreBounded(t *testing.T) {
+func TestLargeOpenAPITextsAreBounded(t *testing.T) {
+	testkit.CI(t, "megabytes")
 	long := strings.Repeat("word ", 400<<10/5)
 	text := `{"openapi":"3.0.0","info":{"title":"t"},"servers":[{"url":"https://a.example"}],"components":{"pathItems":{"P":{"get":{"summary":"` + long + `","description":"` + long + `"}}}},"paths":{`
 	for i := range 200 {

@@ -70,7 +70,8 @@ func readFolder(u *format.Unit) {
 	}
 	text, p, err := u.File(name, safefs.TableLimit)
 	if err != nil {
-		u.FaultErr("unreadable", p, 1, err)
+		// The path may not lie in the folder, so the problem is where it is named.
+		u.Problems = append(u.Problems, safefs.Problem(err, capability.Grave, u.Origin(at, r.Line("document"))))
 		return
 	}
 	var in *format.Unit
