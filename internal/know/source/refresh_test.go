@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // refreshPool holds the files that TestRefreshReadsWhatLoadReads plays with:
@@ -105,7 +106,7 @@ func TestWatchEndsWhereLoadDoes(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "changes") {
 			g.change()
 		}
-		want, deadline := g.loadFresh(tree), time.After(time.Minute)
+		want, deadline := g.loadFresh(tree), time.After(testkit.Patience)
 		for diff := "nothing yet"; diff != ""; {
 			select {
 			case got := <-last:

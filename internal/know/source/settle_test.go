@@ -118,7 +118,7 @@ func TestSettle(t *testing.T) {
 				var seen sighting
 				for name, text := range tt.after {
 					if text == "-" {
-						remove(t, dir, name)
+						must(t, os.RemoveAll(filepath.Join(dir, name)))
 					} else {
 						sourcetest.Write(t, dir, name, text)
 					}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,9 +15,11 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/testkit/sourcetest"
 )
 
@@ -40,8 +41,8 @@ type yielded struct {
 	err   error
 }
 
-// watchTree loads a tree and watches it until the test ends.
-func watchTree(t *testing.T, cfg TreeConfig) *watching {
+// loadForWatch loads a tree that is to be watched.
+func loadForWatch(t *testing.T, cfg TreeConfig) *watching {
 	t.Helper()
 	if cfg.Trust == 0 {
 		cfg.Trust = capability.TrustUser
@@ -56,16 +57,23 @@ func watchTree(t *testing.T, cfg TreeConfig) *watching {
 		}
 	}
 	tree, b := load(t, cfg)
-	return watchLoaded(t, tree, b)
+	return &watching{t: t, tree: tree, got: make(chan yielded), last: yielded{batch: b}}
 }
 
-func watchLoaded(t *testing.T, tree *Tree, b capability.Batch) *watching {
-	w := &watching{t: t, tree: tree, got: make(chan yielded), last: yielded{batch: b}}
+// watchTree loads a tree and watches it until the test ends.
+func watchTree(t *testing.T, cfg TreeConfig) *watching {
+	t.Helper()
+	w := loadForWatch(t, cfg)
+	w.start()
+	return w
+}
+
+func (w *watching) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for b, err := range tree.Watch(ctx) {
+		for b, err := range w.tree.Watch(ctx) {
 			select {
 			case w.got <- yielded{b, err}:
 			case <-ctx.Done():
@@ -73,65 +81,53 @@ func watchLoaded(t *testing.T, tree *Tree, b capability.Batch) *watching {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		cancel()
 		<-done
 	})
-	return w
 }
 
-// until waits for a batch that is as wanted. Others may come before it: one
-// change of many files may be seen in parts.
-func (w *watching) until(what string, wanted func(capability.Batch) bool) capability.Batch {
+// until waits for what is wanted. Other batches may come before it: one change
+// of many files may be seen in parts.
+func (w *watching) until(what string, wanted func(yielded) bool) capability.Batch {
 	w.t.Helper()
-	if w.last.err == nil && wanted(w.last.batch) {
-		return w.last.batch
-	}
-	deadline := time.After(time.Minute)
-	for {
+	for limit := time.After(testkit.Patience); !wanted(w.last); {
 		select {
 		case w.last = <-w.got:
-			if w.last.err == nil && wanted(w.last.batch) {
-				return w.last.batch
-			}
-		case <-deadline:
+		case <-limit:
 			w.t.Fatalf("Watch never gave %s; last: %v, problems %v, error %v", what, ids(w.last.batch), w.last.batch.Problems, w.last.err)
 		}
 	}
+	return w.last.batch
+}
+
+// untilBatch waits for a batch that is as wanted.
+func (w *watching) untilBatch(what string, wanted func(capability.Batch) bool) capability.Batch {
+	w.t.Helper()
+	return w.until(what, func(y yielded) bool { return y.err == nil && wanted(y.batch) })
 }
 
 // untilIDs waits for exactly these capabilities.
 func (w *watching) untilIDs(want ...string) capability.Batch {
 	w.t.Helper()
-	return w.until(fmt.Sprint(want), func(b capability.Batch) bool { return slices.Equal(ids(b), want) })
+	return w.untilBatch(fmt.Sprint(want), func(b capability.Batch) bool { return slices.Equal(ids(b), append([]string{}, want...)) })
 }
 
 func (w *watching) untilError(part string) {
 	w.t.Helper()
-	deadline := time.After(time.Minute)
-	for {
-		select {
-		case w.last = <-w.got:
-			if w.last.err != nil && strings.Contains(w.last.err.Error(), part) {
-				return
-			}
-		case <-deadline:
-			w.t.Fatalf("Watch never gave an error with %q; last: %v, error %v", part, ids(w.last.batch), w.last.err)
-		}
-	}
+	w.until("an error with "+part, func(y yielded) bool { return y.err != nil && strings.Contains(y.err.Error(), part) })
 }
 
 // untilText waits until a card has the text.
 func (w *watching) untilText(id, text string) capability.Batch {
 	w.t.Helper()
-	return w.until(id+" with "+text, func(b capability.Batch) bool {
-		for _, c := range b.Capabilities {
-			if string(c.ID) == id {
-				d, err := w.tree.Detail(context.Background(), c)
-				return err == nil && d.Body == text
-			}
+	return w.untilBatch(id+" with "+text, func(b capability.Batch) bool {
+		c := find(b, id)
+		if c == nil {
+			return false
 		}
-		return false
+		d, err := w.tree.Detail(context.Background(), c)
+		return err == nil && d.Body == text
 	})
 }
 
@@ -166,148 +162,80 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func rename(t *testing.T, dir, from, to string) {
-	t.Helper()
-	must(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
-}
-
-func remove(t *testing.T, dir, name string) {
-	t.Helper()
-	must(t, os.RemoveAll(filepath.Join(dir, name)))
-}
-
 // TestT15HotReload is the whole list, once with the system telling of changes
 // and once with polling.
 func TestT15HotReload(t *testing.T) {
-	tests := []struct {
-		name string
-		run  func(t *testing.T, mode WatchMode)
-	}{
-		{"add", hotAdd},
-		{"change", hotChange},
-		{"delete", hotDelete},
-		{"rename", hotRename},
-		{"half-written file", hotHalfWritten},
-		{"directory created later", hotCreatedLater},
-		{"replaced directory", hotReplaced},
-		{"symlinked file target change", hotLink},
-		{"single file", hotSingleFile},
-	}
+	a, err := txtar.ParseFile("testdata/watch/reload.txtar")
+	must(t, err)
 	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
-		name := "system"
-		if mode != WatchBySystem {
-			name = string(mode)
-		}
-		t.Run(name, func(t *testing.T) {
-			for _, tt := range tests {
-				t.Run(tt.name, func(t *testing.T) {
-					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-					t.Run("", func(t *testing.T) { tt.run(t, mode) })
-				})
+		t.Run("mode "+string(mode), func(t *testing.T) {
+			for _, f := range a.Files {
+				t.Run(f.Name, func(t *testing.T) { playWatch(t, mode, string(f.Data)) })
 			}
+			t.Run("half-written file", func(t *testing.T) { hotHalfWritten(t, mode) })
 		})
 	}
 }
 
-func hotAdd(t *testing.T, mode WatchMode) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	a := find(w.last.batch, "a")
-	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
-	if b := w.untilIDs("a", "b"); find(b, "a") != a {
-		t.Error("the card that did not change is another pointer")
-	}
-	sourcetest.Write(t, dir, "new/deep/er/c.md", cardNamed("c", "C."))
-	w.untilIDs("a", "b", "c")
-	sourcetest.Write(t, dir, "new/deep/er/d.md", cardNamed("d", "D."))
-	w.untilIDs("a", "b", "c", "d")
-
-	// A folder that comes with files in it.
-	outside := t.TempDir()
-	sourcetest.Write(t, outside, "in/x/e.md", cardNamed("e", "E."))
-	must(t, os.Rename(filepath.Join(outside, "in"), filepath.Join(dir, "in")))
-	w.untilIDs("a", "b", "c", "d", "e")
-	sourcetest.Write(t, dir, "in/x/e.md", cardNamed("e", "Another."))
-	w.untilText("e", "Another.")
-}
-
-func hotChange(t *testing.T, mode WatchMode) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	b := find(w.last.batch, "b")
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "In place."))
-	if got := w.untilText("a", "In place."); find(got, "b") != b {
-		t.Error("the card that did not change is another pointer")
-	}
-	// As careful editors do: another file, then its name.
-	sourcetest.Write(t, dir, "cards/.a.md.tmp", cardNamed("a", "At once."))
-	rename(t, dir, "cards/.a.md.tmp", "cards/a.md")
-	w.untilText("a", "At once.")
-	// A file that no format read before.
-	sourcetest.Write(t, dir, "notes.md", "Nothing yet.\n")
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Then."))
-	w.untilText("a", "Then.")
-	sourcetest.Write(t, dir, "notes.md", cardNamed("n", "Now."))
-	w.untilIDs("a", "b", "n")
-}
-
-func hotDelete(t *testing.T, mode WatchMode) {
-	dir := t.TempDir()
-	for _, id := range []string{"a", "b", "c", "d"} {
-		sourcetest.Write(t, dir, filepath.Join("cards", id, id+".md"), cardNamed(id, "Text."))
-	}
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	remove(t, dir, "cards/a/a.md")
-	w.untilIDs("b", "c", "d")
-	remove(t, dir, "cards/b")
-	w.untilIDs("c", "d")
-	// The same folder again.
-	sourcetest.Write(t, dir, "cards/b/b.md", cardNamed("b", "Back."))
-	w.untilIDs("b", "c", "d")
-	sourcetest.Write(t, dir, "cards/b/b.md", cardNamed("b", "And changed."))
-	w.untilText("b", "And changed.")
-	remove(t, dir, "cards")
-	b := w.untilIDs()
-	for _, p := range b.Problems {
-		if p.Code != "nothing-found" {
-			t.Errorf("problem of an empty tree: %v, want none but that it is empty", p)
+// playWatch does the steps of a script, which testdata/watch describes.
+func playWatch(t *testing.T, mode WatchMode, script string) {
+	leaks := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, leaks) })
+	dir := filepath.Join(t.TempDir(), "all")
+	var w *watching
+	var first capability.Batch
+	cfg := TreeConfig{Watch: WatchConfig{Mode: mode}}
+	for step := range strings.Lines(script) {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
+		name, rest, _ := strings.Cut(rest, " ")
+		file := filepath.Join(dir, name)
+		switch verb {
+		case "put":
+			id, text, _ := strings.Cut(rest, " ")
+			sourcetest.Write(t, dir, name, cardNamed(id, text))
+		case "write":
+			sourcetest.Write(t, dir, name, rest)
+		case "link":
+			must(t, symlink(name, filepath.Join(dir, rest)))
+		case "rename":
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, rest)), 0o755))
+			must(t, os.Rename(file, filepath.Join(dir, rest)))
+		case "remove":
+			must(t, os.RemoveAll(file))
+		case "load", "watch":
+			if name != "" {
+				cfg.Path, cfg.Optional = file, rest == "optional"
+				if rest == "polled" {
+					cfg.Watch.Poll = 10 * time.Millisecond
+				}
+				w = loadForWatch(t, cfg)
+				first = w.last.batch
+			}
+			if verb == "watch" {
+				w.start()
+			}
+		case "ids":
+			w.untilIDs(strings.Fields(name + " " + rest)...)
+		case "text":
+			w.untilText(name, rest)
+		case "at":
+			w.untilBatch(step, func(b capability.Batch) bool {
+				c := find(b, name)
+				return c != nil && c.Origin.Path == filepath.Join(dir, rest)
+			})
+		case "problem":
+			w.untilBatch(step, hasProblem(name))
+		case "error":
+			w.untilError(name + " " + rest)
+		case "same":
+			if find(w.last.batch, name) != find(first, name) {
+				t.Errorf("%s did not change, and is another pointer", name)
+			}
+		case "#":
+		default:
+			t.Fatalf("unknown step %q", step)
 		}
 	}
-}
-
-func hotRename(t *testing.T, mode WatchMode) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	sourcetest.Write(t, dir, "one/sub/b.md", cardNamed("b", "B."))
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	at := func(id, want string) {
-		t.Helper()
-		w.until(id+" at "+want, func(b capability.Batch) bool {
-			c := find(b, id)
-			return c != nil && len(b.Capabilities) == 2 && c.Origin.Path == filepath.Join(dir, want)
-		})
-	}
-	rename(t, dir, "cards/a.md", "cards/z.md")
-	at("a", "cards/z.md")
-	rename(t, dir, "one", "two")
-	at("b", "two/sub/b.md")
-	// What is inside a renamed folder is still watched, by its new name.
-	sourcetest.Write(t, dir, "two/sub/b.md", cardNamed("b", "Changed."))
-	w.untilText("b", "Changed.")
-	rename(t, dir, "two/sub", "two/other")
-	at("b", "two/other/b.md")
-	// A folder that leaves the tree is not watched any longer.
-	outside := t.TempDir()
-	must(t, os.Rename(filepath.Join(dir, "two"), filepath.Join(outside, "two")))
-	w.untilIDs("a")
-	sourcetest.Write(t, outside, "two/other/b.md", cardNamed("b", "Elsewhere."))
-	// Its name is free for another.
-	sourcetest.Write(t, dir, "two/other/b.md", cardNamed("c", "Another."))
-	w.untilIDs("a", "c")
-	at("c", "two/other/b.md")
 }
 
 func hotHalfWritten(t *testing.T, mode WatchMode) {
@@ -329,7 +257,7 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 				w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
 				a := find(w.last.batch, "a")
 				sourcetest.Write(t, dir, place, half)
-				b := w.until("a complaint about "+place, hasProblem("last-good"))
+				b := w.untilBatch("a complaint about "+place, hasProblem("last-good"))
 				if find(b, "a") != a || len(b.Capabilities) != 2 {
 					t.Errorf("half-written %s: capabilities %v, want the last good ones", place, ids(b))
 				}
@@ -346,193 +274,11 @@ func hotHalfWritten(t *testing.T, mode WatchMode) {
 					t.Errorf("fixed %s: problems %v", place, b.Problems)
 				}
 				sourcetest.Write(t, dir, place, half)
-				w.until("a complaint again", hasProblem("last-good"))
-				remove(t, dir, place)
+				w.untilBatch("a complaint again", hasProblem("last-good"))
+				must(t, os.Remove(filepath.Join(dir, place)))
 				w.untilIDs("b")
 			}
 		})
-	}
-}
-
-func hotCreatedLater(t *testing.T, mode WatchMode) {
-	above := t.TempDir()
-	dir := filepath.Join(above, "not", "yet", "here")
-	w := watchTree(t, TreeConfig{Path: dir, Optional: true, Watch: WatchConfig{Mode: mode}})
-	if len(w.last.batch.Capabilities) > 0 {
-		t.Fatalf("a missing folder holds %v", ids(w.last.batch))
-	}
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	w.untilIDs("a")
-	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
-	w.untilIDs("a", "b")
-	remove(t, above, "not")
-	w.untilIDs()
-	// Step by step, each step seen or not.
-	must(t, os.Mkdir(filepath.Join(above, "not"), 0o755))
-	must(t, os.Mkdir(filepath.Join(above, "not", "yet"), 0o755))
-	sourcetest.Write(t, above, "not/yet/other.md", cardNamed("other", "Not of this tree."))
-	sourcetest.Write(t, dir, "c.md", cardNamed("c", "C."))
-	w.untilIDs("c")
-	sourcetest.Write(t, dir, "c.md", cardNamed("c", "Changed."))
-	w.untilText("c", "Changed.")
-}
-
-func hotReplaced(t *testing.T, mode WatchMode) {
-	above := t.TempDir()
-	dir := filepath.Join(above, "tree")
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	// Removed and made anew. In between a tree that must be there keeps what
-	// it had.
-	remove(t, above, "tree")
-	w.untilError("not there")
-	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
-	w.untilIDs("b")
-	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "Changed."))
-	w.untilText("b", "Changed.")
-	// Exchanged by names.
-	sourcetest.Write(t, above, "next/cards/c.md", cardNamed("c", "C."))
-	rename(t, above, "tree", "last")
-	rename(t, above, "next", "tree")
-	w.untilIDs("c")
-	sourcetest.Write(t, above, "last/cards/b.md", cardNamed("x", "Not here."))
-	sourcetest.Write(t, dir, "cards/c.md", cardNamed("c", "Changed."))
-	w.untilText("c", "Changed.")
-	// Exchanged further up.
-	if runtime.GOOS != "windows" {
-		hotReplacedByLink(t, mode)
-	}
-}
-
-// hotReplacedByLink exchanges a link on the way to the tree, as deployments do.
-func hotReplacedByLink(t *testing.T, mode WatchMode) {
-	for path, every := range map[string]time.Duration{
-		"current": 0, "tree": 0,
-		"current/tree": 10 * time.Millisecond, // nobody tells of what happens that far up
-	} {
-		dir := t.TempDir()
-		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("a", "A."))
-		sourcetest.Write(t, dir, "v2/tree/b.md", cardNamed("b", "B."))
-		must(t, os.Symlink("v1", filepath.Join(dir, "current")))
-		must(t, os.Symlink("current/tree", filepath.Join(dir, "tree")))
-		w := watchTree(t, TreeConfig{Path: filepath.Join(dir, path), Watch: WatchConfig{Mode: mode, Poll: every}})
-		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("a", "Watched."))
-		w.untilText("a", "Watched.")
-		must(t, os.Symlink("v2", filepath.Join(dir, "next")))
-		rename(t, dir, "next", "current")
-		w.untilIDs("b")
-		sourcetest.Write(t, dir, "v1/tree/a.md", cardNamed("x", "Not here."))
-		sourcetest.Write(t, dir, "v2/tree/b.md", cardNamed("b", "Changed."))
-		w.untilText("b", "Changed.")
-	}
-}
-
-func hotLink(t *testing.T, mode WatchMode) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "v1/text.txt", cardNamed("a", "One."))
-	sourcetest.Write(t, dir, "v2/text.txt", cardNamed("a", "Two."))
-	must(t, os.Symlink("v1", filepath.Join(dir, "current")))
-	must(t, os.Mkdir(filepath.Join(dir, "cards"), 0o755))
-	must(t, os.Symlink("../current/text.txt", filepath.Join(dir, "cards/a.md")))
-	w := watchTree(t, TreeConfig{Path: dir, Watch: WatchConfig{Mode: mode}})
-	w.untilText("a", "One.")
-	sourcetest.Write(t, dir, "v1/text.txt", cardNamed("a", "One changed."))
-	w.untilText("a", "One changed.")
-	sourcetest.Write(t, dir, "v1/new.txt", cardNamed("a", "One exchanged."))
-	rename(t, dir, "v1/new.txt", "v1/text.txt")
-	w.untilText("a", "One exchanged.")
-	must(t, os.Symlink("v2", filepath.Join(dir, "next")))
-	rename(t, dir, "next", "current")
-	w.untilText("a", "Two.")
-	rename(t, dir, "v2", "v3")
-	b := w.untilIDs()
-	if !hasProblem("missing-file")(b) {
-		t.Errorf("a link to nothing: problems %v, want missing-file", b.Problems)
-	}
-	rename(t, dir, "v3", "v2")
-	w.untilText("a", "Two.")
-	must(t, os.Symlink("../v1/text.txt", filepath.Join(dir, "cards/new")))
-	rename(t, dir, "cards/new", "cards/a.md")
-	w.untilText("a", "One exchanged.")
-}
-
-func hotSingleFile(t *testing.T, mode WatchMode) {
-	for _, optional := range []bool{false, true} {
-		dir := t.TempDir()
-		file := sourcetest.Write(t, dir, "a.md", cardNamed("a", "A."))
-		sourcetest.Write(t, dir, "b.md", cardNamed("b", "Not of this tree."))
-		w := watchTree(t, TreeConfig{Path: file, Optional: optional, Watch: WatchConfig{Mode: mode}})
-		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Changed."))
-		w.untilText("a", "Changed.")
-		sourcetest.Write(t, dir, "a.tmp", cardNamed("a", "Exchanged."))
-		rename(t, dir, "a.tmp", "a.md")
-		w.untilText("a", "Exchanged.")
-		sourcetest.Write(t, dir, "a.md", "")
-		w.until("a complaint", hasProblem("last-good"))
-		remove(t, dir, "a.md")
-		if optional {
-			w.untilIDs()
-		} else {
-			w.untilError("not there")
-		}
-		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Back."))
-		w.untilText("a", "Back.")
-		// The whole folder around it goes and comes.
-		remove(t, filepath.Dir(dir), filepath.Base(dir))
-		sourcetest.Write(t, dir, "a.md", cardNamed("a", "Back again."))
-		w.untilText("a", "Back again.")
-		// A folder takes the file's place.
-		remove(t, dir, "a.md")
-		sourcetest.Write(t, dir, "a.md/x.md", cardNamed("x", "X."))
-		w.untilIDs("x")
-	}
-}
-
-func TestWatchSingleFileBehindLink(t *testing.T) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "sub/real.md", cardNamed("a", "A."))
-	must(t, os.Symlink("sub/real.md", filepath.Join(dir, "a.md")))
-	w := watchTree(t, TreeConfig{Path: filepath.Join(dir, "a.md")})
-	sourcetest.Write(t, dir, "sub/real.md", cardNamed("a", "Changed."))
-	w.untilText("a", "Changed.")
-	sourcetest.Write(t, dir, "sub/new.md", cardNamed("a", "Exchanged."))
-	rename(t, dir, "sub/new.md", "sub/real.md")
-	w.untilText("a", "Exchanged.")
-}
-
-// TestWatchSeesFilesThatUnitsHangOn changes files that are not units of the
-// tree by themselves: what a registry names, what a link leads to.
-func TestWatchSeesFilesThatUnitsHangOn(t *testing.T) {
-	const registry = "- id: a\n  filePath: texts/a.md\n  triggers: {keywords: [a]}\n"
-	tests := []struct {
-		name, tree, file string
-		files            map[string]string
-	}{
-		{"registry alone", "registry.yaml", "texts/a.md", map[string]string{"registry.yaml": registry}},
-		{"link to a folder that is passed over", "", "node_modules/a.md", map[string]string{"cards/a.md": "-> ../node_modules/a.md"}},
-	}
-	for _, tt := range tests {
-		for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
-			t.Run(tt.name+string(mode), func(t *testing.T) {
-				dir := t.TempDir()
-				sourcetest.Write(t, dir, tt.file, cardNamed("a", "A."))
-				for name, text := range tt.files {
-					if target, ok := strings.CutPrefix(text, "-> "); ok {
-						must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
-						must(t, os.Symlink(target, filepath.Join(dir, name)))
-					} else {
-						sourcetest.Write(t, dir, name, text)
-					}
-				}
-				w := watchTree(t, TreeConfig{Path: filepath.Join(dir, tt.tree), Watch: WatchConfig{Mode: mode}})
-				w.untilText("a", "A.")
-				sourcetest.Write(t, dir, tt.file, cardNamed("a", "Changed."))
-				w.untilText("a", "Changed.")
-				sourcetest.Write(t, dir, "new.tmp", cardNamed("a", "Exchanged."))
-				rename(t, dir, "new.tmp", tt.file)
-				w.untilText("a", "Exchanged.")
-			})
-		}
 	}
 }
 
@@ -558,28 +304,16 @@ func TestWatchKeepsWhatCannotBeOpened(t *testing.T) {
 				}
 				continue
 			}
-			b := w.until("a complaint about "+place, hasProblem("no-permission"))
+			b := w.untilBatch("a complaint about "+place, hasProblem("no-permission"))
 			if find(b, "a") != a || !hasProblem("last-good")(b) {
 				t.Errorf("%q: without permission for %s: %v %v, want the last good state and a word about it", mode, place, ids(b), b.Problems)
 			}
 			must(t, os.Chmod(name, info.Mode()))
-			w.until("no complaint about "+place, func(b capability.Batch) bool { return !hasProblem("no-permission")(b) })
+			w.untilBatch("no complaint about "+place, func(b capability.Batch) bool { return !hasProblem("no-permission")(b) })
 			sourcetest.Write(t, dir, "cards/deep/a.md", cardNamed("a", "Changed."))
 			w.untilText("a", "Changed.")
 		}
 	}
-}
-
-// TestWatchSeesWhatChangedAfterLoad shows that nothing is lost between the two.
-func TestWatchSeesWhatChangedAfterLoad(t *testing.T) {
-	dir := t.TempDir()
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser, Watch: WatchConfig{Debounce: time.Millisecond, Poll: time.Hour}})
-	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "B."))
-	sourcetest.Write(t, dir, "cards/c.md", cardNamed("c", "C."))
-	w := watchLoaded(t, tree, b)
-	w.untilIDs("a", "c")
-	w.untilText("a", "B.")
 }
 
 func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
@@ -602,23 +336,20 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-			tree, b := load(t, TreeConfig{
-				Path: dir, Trust: capability.TrustUser,
-				Watch: WatchConfig{Debounce: 10 * time.Millisecond, Poll: 10 * time.Millisecond, MaxFolders: tt.most},
-			})
-			tree.notify = tt.notify
-			w := watchLoaded(t, tree, b)
+			w := loadForWatch(t, TreeConfig{Path: dir, Watch: WatchConfig{Poll: 10 * time.Millisecond, MaxFolders: tt.most}})
+			w.tree.notify = tt.notify
+			w.start()
 			if tt.later {
 				sourcetest.Write(t, dir, "more/b.md", cardNamed("b", "B."))
 			}
-			b = w.until("a word about polling", hasProblem("watch-polling"))
+			b := w.untilBatch("a word about polling", hasProblem("watch-polling"))
 			for _, p := range b.Problems {
 				if p.Code == "watch-polling" && (p.Severity != capability.Warning || !strings.Contains(p.Fix, tt.fix)) {
 					t.Errorf("problem %+v, want a warning whose fix names %s", p, tt.fix)
 				}
 			}
 			sourcetest.Write(t, dir, "other/c.md", cardNamed("c", "C."))
-			b = w.until("c", func(b capability.Batch) bool { return find(b, "c") != nil })
+			b = w.untilBatch("c", func(b capability.Batch) bool { return find(b, "c") != nil })
 			if !hasProblem("watch-polling")(b) {
 				t.Error("the next batch says nothing of polling")
 			}
@@ -631,16 +362,14 @@ func TestWatchPollsWhereTheSystemCannotTell(t *testing.T) {
 func TestWatchLooksThroughAllWhenEventsAreLost(t *testing.T) {
 	dir := t.TempDir()
 	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
-	tree, b := load(t, TreeConfig{
-		Path: dir, Trust: capability.TrustUser, Watch: WatchConfig{Debounce: time.Millisecond, Poll: time.Hour},
-	})
+	w := loadForWatch(t, TreeConfig{Path: dir})
 	made := make(chan *fsnotify.Watcher, 1)
-	tree.notify = func() (*fsnotify.Watcher, error) {
+	w.tree.notify = func() (*fsnotify.Watcher, error) {
 		watcher, err := fsnotify.NewWatcher()
 		made <- watcher
 		return watcher, err
 	}
-	w := watchLoaded(t, tree, b)
+	w.start()
 	watcher := <-made
 	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "Heard."))
 	w.untilText("a", "Heard.")
@@ -675,7 +404,7 @@ func TestListenPassesOverWhatNobodyReads(t *testing.T) {
 		"cards/README.md", "cards/#a.md#", "notes.txt", "cards/a.md.tmp",
 	} {
 		sourcetest.Write(t, dir, name, "noise")
-		remove(t, dir, name)
+		must(t, os.Remove(filepath.Join(dir, name)))
 	}
 	must(t, os.Chmod(filepath.Join(dir, "cards/a.md"), 0o600))
 	must(t, os.Chmod(filepath.Join(dir, "cards"), 0o700))
