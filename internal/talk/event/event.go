@@ -73,6 +73,14 @@ type Asked struct {
 	Requests map[string]json.RawMessage `json:"requests,omitempty"`
 }
 
+// Told returns what is said of the question to those who may not answer it: that a
+// call waits, where, and why. The lines are for the person who decides, and can hold
+// what the others may not read, such as the content of a file that would change.
+func (a Asked) Told() Asked {
+	a.Lines, a.Offers = nil, nil
+	return a
+}
+
 // A Question says what is asked.
 type Question string
 

@@ -190,7 +190,7 @@ func (a *api) show(r *wire.Request) (any, error) {
 	if before := r.Whole("before", 0); before > 0 {
 		turns = slices.DeleteFunc(turns, func(t *Turn) bool { return t.Turn >= before })
 	}
-	out := Session{Head: a.shown(r.Who, head), Running: mark.Running, Asked: mark.Asked, After: mark.After, Turns: []*Turn{}}
+	out := Session{Head: a.shown(r.Who, head), Running: mark.Running, Asked: told(r.Who, mark.Asked), After: mark.After, Turns: []*Turn{}}
 	out.Head.Running = mark.Running
 	from := newest(turns, limit)
 	if from > 0 {
@@ -201,6 +201,18 @@ func (a *api) show(r *wire.Request) (any, error) {
 		out.Turns = append(out.Turns, t)
 	}
 	return out, nil
+}
+
+// told returns what the caller may know of what is asked.
+func told(who auth.Identity, asked []event.Asked) []event.Asked {
+	if who.Decides {
+		return asked
+	}
+	var out []event.Asked
+	for _, one := range asked {
+		out = append(out, one.Told())
+	}
+	return out
 }
 
 // newest returns where the newest turns begin that one answer has room for: at

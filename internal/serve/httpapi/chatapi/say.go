@@ -2,6 +2,7 @@ package chatapi
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -81,7 +82,7 @@ func ended(w http.ResponseWriter, r *wire.Request, t *stream.Turn) error {
 	if err != nil {
 		return missing(err, r)
 	}
-	wire.JSON(w, http.StatusOK, Ended{Done: done, Asked: asked})
+	wire.JSON(w, http.StatusOK, Ended{Done: done, Asked: told(r.Who, asked)})
 	return nil
 }
 
@@ -255,6 +256,19 @@ func (a *api) events(w http.ResponseWriter, r *wire.Request) error {
 	return a.follow(w, r, cmp.Or(r.Header.Get("Last-Event-ID"), r.Text("after")), false)
 }
 
+// toldFrame returns the data of an event as the caller may know it.
+func toldFrame(who auth.Identity, f stream.Frame) []byte {
+	if who.Decides || f.Name != "asked" {
+		return f.Data
+	}
+	var asked event.Asked
+	if json.Unmarshal(f.Data, &asked) != nil { // it was too long for a frame
+		asked = event.Asked{}
+	}
+	data, _ := json.Marshal(asked.Told()) // which came from JSON
+	return data
+}
+
 // follow writes the events of a session, or once those of one turn. The turn may
 // be over where a follower that fell behind is told to read it again: reset ends
 // it too.
@@ -272,7 +286,7 @@ func (a *api) follow(w http.ResponseWriter, r *wire.Request, after string, once 
 		case frame.Name == wire.Leaving:
 			err = out.Leave()
 		default:
-			err = out.Event(frame.ID, frame.Name, frame.Data)
+			err = out.Event(frame.ID, frame.Name, toldFrame(r.Who, frame))
 		}
 		if once && (frame.Name == "done" || frame.Name == "failed" || frame.Name == "reset") {
 			return nil

@@ -12,7 +12,9 @@ import (
 	"ken/internal/serve/httpapi/wire"
 )
 
-// A ticket is a question at the desk, as a page shows it.
+// A ticket is a question at the desk. Who may not answer it is told that it waits, and
+// by which rule: what a person sees in order to decide can hold more than the caller
+// may read, such as the content of a file that would change.
 type ticket struct {
 	ID        string           `json:"id"`
 	State     approval.State   `json:"state"`
@@ -30,7 +32,7 @@ type ticket struct {
 	Why       string           `json:"why,omitempty"`
 	Risk      any              `json:"risk,omitempty"`
 	Offers    []approval.Offer `json:"offers,omitempty"` // what may be granted, the narrowest first
-	Lines     []approval.Line  `json:"lines"`            // empty if the request is settled and the caller may not see its session
+	Lines     []approval.Line  `json:"lines"`            // empty for a caller that may not decide
 	Answer    *given           `json:"answer,omitempty"`
 }
 
@@ -58,11 +60,8 @@ func (a *api) ticketOf(t approval.Ticket, r *wire.Request) ticket {
 		Target: string(c.Target), Action: c.Action, Principal: c.Principal.ID, Session: c.Session,
 		Surface: string(q.Surface), Rule: q.Rule, Why: q.Why, Risk: q.Risk, Lines: []approval.Line{},
 	}
-	if r.Who.Decides || out.Mine {
-		out.Offers = t.Offers
-	}
-	if r.Who.Decides || t.State == approval.Pending || out.Mine && a.isOpen(r, c.Session) {
-		out.Lines = a.Lines(t)
+	if r.Who.Decides {
+		out.Offers, out.Lines = t.Offers, a.Lines(t)
 	}
 	if s := t.Answer; s != nil {
 		out.Answer = givenBy(s)
@@ -97,6 +96,7 @@ func (a *api) approvals(r *wire.Request) (any, error) {
 	for _, t := range slices.Backward(list) {
 		switch {
 		case !desk.MaySettle(r.Who.Principal, &t):
+		case !r.Who.Decides && t.Question.Call.Principal.Agent != r.Who.Principal.Agent: // of another agent
 		case len(out.Tickets) == listed(r):
 			out.Cut++
 		default:

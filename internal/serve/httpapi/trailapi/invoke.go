@@ -100,9 +100,9 @@ func (a *api) invoke(w http.ResponseWriter, r *wire.Request) error {
 				Kind: capability.Timeout, Op: "call", Target: string(call.Target), Rule: "limits.timeout",
 				Err: errors.New("stopped, because it took too long"), Fix: "ask for less at once, or raise the limit",
 			}
-			err = a.refusal(ctx, err, &res)
+			err = a.refusal(ctx, r.Who, err, &res)
 		} else if err != nil {
-			err = a.refusal(ctx, err, nil)
+			err = a.refusal(ctx, r.Who, err, nil)
 		}
 		out := invoked{Target: call.Target, Action: call.Action, Session: call.Session, TookMS: time.Since(began).Milliseconds()}
 		out.Result, out.Cut = fit(res)
@@ -178,7 +178,7 @@ func sessionOf(r *wire.Request, name string) string {
 
 // refusal returns why there is no result as a problem, with what is needed to
 // continue.
-func (a *api) refusal(ctx context.Context, err error, partial *capability.Result) error {
+func (a *api) refusal(ctx context.Context, who auth.Identity, err error, partial *capability.Result) error {
 	err = here(err)
 	p, internal := problem.Of(err)
 	if internal {
@@ -206,7 +206,13 @@ func (a *api) refusal(ctx context.Context, err error, partial *capability.Result
 	// Without its lines the ticket is at the desk all the same.
 	if desk, err := a.Desk(); err == nil {
 		if t, err := desk.Opened(ctx, q.Ticket); err == nil {
-			p.More["lines"], p.More["expires"] = a.Lines(t), t.Expires
+			p.More["expires"], p.More["rule"] = t.Expires, t.Question.Rule
+			if why := t.Question.Why; why != "" {
+				p.More["why"] = why
+			}
+			if who.Decides {
+				p.More["lines"] = a.Lines(t)
+			}
 		}
 	}
 	return p
