@@ -22,9 +22,8 @@ fi
 
 mkdir -p .cache/bin
 go build -trimpath -buildvcs=false -o .cache/bin/ken ./cmd/ken
-go test -c -trimpath -buildvcs=false -o .cache/bin/compare.test ./internal/testkit/mcptest
-export KEN_TEST_BINARY="$PWD/.cache/bin/ken" KEN_GATEWAYS="${GATEWAYS:-}"
-cd internal/testkit/mcptest
+go build -trimpath -buildvcs=false -o .cache/bin/compare ./internal/testkit/mcptest/compare
+export KEN_TEST_BINARY="$PWD/.cache/bin/ken"
 # A gateway that asks the internet for something gets no answer.
 exec unshare --map-root-user --net -- sh -c 'ip link set lo up && exec "$@"' sh \
-	../../../.cache/bin/compare.test -test.run '^$' -test.bench '^BenchmarkGateways$' -test.benchtime 1x -test.v -compare -gateways "$peers" -rounds "${ROUNDS:-10}"
+	.cache/bin/compare -npm "$peers" -gateways "${GATEWAYS:-}" -rounds "${ROUNDS:-10}" docs/benchmarks.md

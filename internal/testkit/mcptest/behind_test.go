@@ -141,17 +141,6 @@ func native(tb testing.TB, session *mcp.ClientSession, k use) string {
 	return ""
 }
 
-// textOf returns the text of a result.
-func textOf(res *mcp.CallToolResult) string {
-	var out strings.Builder
-	for _, c := range res.Content {
-		if t, ok := c.(*mcp.TextContent); ok {
-			out.WriteString(t.Text + "\n")
-		}
-	}
-	return out.String()
-}
-
 // TestInspector puts the Inspector's own command line in front of ken mcp.
 func TestInspector(t *testing.T) {
 	testkit.Nightly(t, "runs the Inspector")

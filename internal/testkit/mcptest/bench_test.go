@@ -2,7 +2,6 @@ package mcptest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,21 +19,9 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/reader"
+	"ken/internal/testkit"
 	"ken/internal/tokenizer"
 )
-
-// benchTools is how many tools stand behind Ken in the measurements.
-const benchTools = 2000
-
-// manyTools is the command of a server with that many, real ones where
-// KEN_BENCH has them.
-func manyTools(tb testing.TB) []string {
-	out := []string{fixture(tb), "-tools", strconv.Itoa(benchTools)}
-	if dir := os.Getenv("KEN_BENCH"); dir != "" {
-		out = append(out, "-catalog", filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"))
-	}
-	return out
-}
 
 // A bench is a daemon of Ken with the tools behind it.
 type bench struct {
@@ -69,29 +56,9 @@ func newBench(b *testing.B, reader string, others int) *bench {
 		cmd.Wait()
 	})
 	socket := filepath.Join(p.home, "ken.sock")
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(startTime); ; <-tick.C {
-		if _, err := os.Stat(socket); err == nil {
-			return &bench{p, cmd.Process}
-		}
-		if time.Now().After(end) {
-			b.Fatalf("ken serve --daemon has no socket after %v", startTime)
-		}
-	}
+	testkit.Wait(b, "ken serve --daemon has a socket", func() bool { _, err := os.Stat(socket); return err == nil })
+	return &bench{p, cmd.Process}
 }
-
-// readAll has the second reader read all tools.
-func (p *place) readAll(tb testing.TB) {
-	tb.Helper()
-	p.write("one.jsonl", []byte(`{"id":"1","query":"echo","gold":["mcp:many/echo"]}`+"\n"))
-	if err := p.ken("eval", "--queries", filepath.Join(p.home, "one.jsonl")).Run(); err != nil {
-		tb.Fatalf("ken eval, which reads all tools: %v", err)
-	}
-}
-
-// startTime is how long a daemon may take to be there.
-const startTime = 30 * time.Second
 
 // A peer is a session and the processes between it and the server that answers.
 type peer struct {
@@ -143,25 +110,6 @@ func (p *peer) perCall() (cpu, p50 float64) {
 func (p *peer) cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	return cpuOf(b, p.between)
-}
-
-// cpuOf sums what the threads of processes have run. A thread that has ended is
-// missing, which Go's hardly ever do.
-func cpuOf(tb testing.TB, pids []int) (sum time.Duration) {
-	tb.Helper()
-	for _, pid := range pids {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		if len(files) == 0 {
-			tb.Fatalf("process %d is gone", pid)
-		}
-		for _, name := range files {
-			text, _ := os.ReadFile(name)
-			field, _, _ := strings.Cut(string(text), " ")
-			ns, _ := strconv.ParseInt(field, 10, 64)
-			sum += time.Duration(ns)
-		}
-	}
-	return sum
 }
 
 // BenchmarkMCPCall makes the same call of the same server directly, through the
@@ -351,28 +299,6 @@ func benchFind(b *testing.B, reader string, wish func(i int) string) {
 	b.ReportMetric(float64(menuTokens(b, p.session)), "menu-tokens")
 }
 
-// menuTokens counts what a model reads of the menu: name, description and
-// schema of each tool.
-func menuTokens(tb testing.TB, session *mcp.ClientSession) (n int) {
-	tb.Helper()
-	type tool struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-		InputSchema any    `json:"input_schema"`
-	}
-	for t, err := range session.Tools(tb.Context(), nil) {
-		if err != nil {
-			tb.Fatal(err)
-		}
-		text, err := json.Marshal(tool{t.Name, t.Description, t.InputSchema})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		n += tokenizer.Count(string(text))
-	}
-	return n
-}
-
 // BenchmarkMCPConnect starts a client's ken mcp, up to its list of tools, while
 // the daemon runs.
 func BenchmarkMCPConnect(b *testing.B) {
@@ -489,22 +415,4 @@ func (k *bench) session(ctx context.Context) error {
 func (k *bench) resident(b *testing.B) float64 {
 	b.Helper()
 	return residentOf(b, []int{k.daemon.Pid})
-}
-
-// residentOf is what processes have in memory, in MB.
-func residentOf(tb testing.TB, pids []int) (sum float64) {
-	tb.Helper()
-	for _, pid := range pids {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(text), "VmRSS:")
-		kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		sum += kb / 1e3
-	}
-	return sum
 }

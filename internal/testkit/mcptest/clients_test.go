@@ -231,7 +231,9 @@ func (p *place) stop() {
 	if err != nil {
 		p.tb.Fatal(err)
 	}
-	testkit.Wait(p.tb, "the daemon ends after ken mcp --stop", func() bool { return syscall.Kill(pid, 0) != nil })
+	if !testkit.Until(func() bool { return syscall.Kill(pid, 0) != nil }) {
+		p.tb.Fatal("the daemon does not end after ken mcp --stop")
+	}
 }
 
 var daemon = regexp.MustCompile(`The daemon, process (\d+),`)

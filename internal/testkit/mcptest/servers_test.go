@@ -148,14 +148,6 @@ func sample(tb testing.TB) []published {
 	return out
 }
 
-// definition is how a client's configuration would name a server.
-type definition struct {
-	Command string            `json:"command"`
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	Timeout int               `json:"timeout,omitempty"` // milliseconds
-}
-
 // define returns how the server is started with work as its folder.
 func (p published) define(tb testing.TB, work string) definition {
 	tb.Helper()
