@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/pin"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -31,6 +32,7 @@ func (c *counted) Check(ctx context.Context, server string, tools []pin.Tool) (m
 // TestKnownList: a list that is the one before is not judged again. Whatever else
 // changes, and wherever, it is.
 func TestKnownList(t *testing.T) {
+	testkit.CI(t, "starts thirty servers")
 	const (
 		one   = `{"name":"one","description":"Reads.","inputSchema":{"type":"object"}}`
 		other = `{"name":"one","description":"Reads, and writes.","inputSchema":{"type":"object"}}`
@@ -92,7 +94,7 @@ func TestKnownListHoldsSecret(t *testing.T) {
 	if r.desk.checks.Load() != before {
 		t.Error("the list was judged again before the call")
 	}
-	eventually(t, "the secret is out of what is kept", func() bool {
+	testkit.Wait(t, "the secret is out of what is kept", func() bool {
 		for _, name := range r.files(t) {
 			if text, err := os.ReadFile(name); err != nil || strings.Contains(string(text), "hunter2") {
 				return false

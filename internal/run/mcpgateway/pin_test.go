@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -53,14 +52,11 @@ func TestPins(t *testing.T) {
 
 	batches := watch(t, first.Sources()[0])
 	invoke(t, first, callAs("ada", "", "s/grow", `{"text":"sprout"}`))
-	sprout := byID(next(t, batches))["mcp:s/sprout"]
+	sprout := byID(<-batches)["mcp:s/sprout"]
 	if sprout == nil || rules(sprout) != "mcp-new" {
 		t.Fatalf("a new tool: %+v", sprout)
 	}
-	_, err := first.Invoke(t.Context(), callAs("ada", "", "s/sprout", ""))
-	if e, _ := errors.AsType[*capability.Error](err); e == nil || e.Kind != capability.Conflict || !strings.Contains(e.Fix, "ken extension review mcp:s") {
-		t.Errorf("Invoke(new tool) = %v, want a conflict that says how to review", err)
-	}
+	refused(t, first, callAs("ada", "", "s/sprout", ""), capability.Conflict, "ken extension review mcp:s")
 
 	def.Env = map[string]string{serveVar: "changed"}
 	second := listed(t, Config{Pins: d}, def)
@@ -68,16 +64,14 @@ func TestPins(t *testing.T) {
 	if rules(changed) != "mcp-changed" || changed.Hash == echo.Hash {
 		t.Errorf("a changed tool has the rules %q", rules(changed))
 	}
-	if _, err := second.Invoke(t.Context(), callAs("ada", "", "s/echo", "")); capability.KindOf(err) != capability.Conflict {
-		t.Errorf("Invoke(changed tool) = %v, want conflict", err)
-	}
+	refused(t, second, callAs("ada", "", "s/echo", ""), capability.Conflict)
 	if st := second.Status()[0]; st.Quarantined != 1 {
 		t.Errorf("Status() says %d are in quarantine, want 1", st.Quarantined)
 	}
 }
 
-// offered returns the names of the prompts, resources and templates of a
-// gateway's servers.
+// offeredNames returns the names of the prompts, resources and templates of a
+// gateway's servers, and their instructions.
 func offeredNames(g *Gateway) string {
 	var out []string
 	for _, o := range g.Offers() {
@@ -90,12 +84,15 @@ func offeredNames(g *Gateway) string {
 		for _, t := range o.Templates {
 			out = append(out, t.URITemplate)
 		}
+		if o.Instructions != "" {
+			out = append(out, o.Instructions)
+		}
 	}
 	return strings.Join(out, " ")
 }
 
-// TestPinsPromptsAndResources: a server's prompts, resources and templates are
-// compared with what was accepted, like tools.
+// TestPinsPromptsAndResources: a server's prompts, resources, templates and
+// instructions are compared with what was accepted, like tools.
 func TestPinsPromptsAndResources(t *testing.T) {
 	kept := storetest.Open(t, filepath.Join(t.TempDir(), "ken.db"))
 	open := func() *pin.Desk {
@@ -107,7 +104,7 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	}
 	def := stdio(t, "s", "plain")
 	first := listed(t, Config{Pins: open()}, def)
-	const before = "greet note://a file:///{name}/x"
+	const before = "greet note://a file:///{name}/x Ask nicely."
 	if got := offeredNames(first); got != before {
 		t.Fatalf("the first listing offers %q, want %q", got, before)
 	}
@@ -120,22 +117,19 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	if got, want := offeredNames(g), "greet file:///{name}/x"; got != want {
 		t.Errorf("after a change it offers %q, want %q", got, want)
 	}
-	if st := g.Status()[0]; st.Barred != 3 {
-		t.Errorf("Status() says that %d are barred, want 3", st.Barred)
+	if st := g.Status()[0]; st.Barred != 4 {
+		t.Errorf("Status() says that %d are barred, want 4", st.Barred)
 	}
 	for _, call := range []capability.Call{
 		callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`),
 		callAs("ada", "", "s/get_prompt", `{"name":"second"}`),
 	} {
-		_, err := g.Invoke(t.Context(), call)
-		if e, _ := errors.AsType[*capability.Error](err); e == nil || e.Kind != capability.Conflict || !strings.Contains(e.Fix, "ken extension review mcp:s") {
-			t.Errorf("Invoke(%s %s) = %v, want a conflict that says how to review", call.Target, call.Arguments, err)
-		}
+		refused(t, g, call, capability.Conflict, "ken extension review mcp:s")
 	}
 	key := pin.OffersKey(pin.ServerKey("s", def.Origin.Path))
 	waiting, err := d.Pending(t.Context(), key)
-	if err != nil || len(waiting) != 3 {
-		t.Fatalf("Pending() = %+v, %v, want 3", waiting, err)
+	if err != nil || len(waiting) != 4 {
+		t.Fatalf("Pending() = %+v, %v, want 4", waiting, err)
 	}
 	shown := map[string]string{}
 	for _, w := range waiting {
@@ -147,30 +141,11 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	if err := g.Review(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := offeredNames(g), "greet second note://a all:///{name} file:///{name}/x"; got != want {
+	if got, want := offeredNames(g), "greet second note://a all:///{name} file:///{name}/x Ask for everything."; got != want {
 		t.Errorf("after accepting it offers %q, want %q", got, want)
 	}
 	if got := invoke(t, g, callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`)); got != "text of note://a" {
 		t.Errorf("read_resource = %q", got)
-	}
-}
-
-// TestPinsInstructions: the instructions of a server are offered as long as they
-// are what was accepted.
-func TestPinsInstructions(t *testing.T) {
-	d, def := desk(t), stdio(t, "s", "plain")
-	if got, want := listed(t, Config{Pins: d}, def).Offers()[0].Instructions, "Ask nicely."; got != want {
-		t.Errorf("the first listing offers the instructions %q, want %q", got, want)
-	}
-	def.Env = map[string]string{serveVar: "changed"}
-	g := listed(t, Config{Pins: d}, def)
-	if got := g.Offers()[0].Instructions; got != "" {
-		t.Errorf("changed instructions are offered: %q", got)
-	}
-	if !slices.ContainsFunc(load(t, g).Problems, func(p capability.Problem) bool {
-		return strings.Contains(p.Message, "instructions s") && strings.Contains(p.Fix, "ken extension review mcp:s")
-	}) {
-		t.Errorf("no problem names them: %v", load(t, g).Problems)
 	}
 }
 
@@ -190,12 +165,7 @@ func TestScanPromptsAndResources(t *testing.T) {
 	if said != 4 {
 		t.Errorf("%d problems name what is kept back, want 4: %v", said, load(t, g).Problems)
 	}
-	if got := g.Offers()[0].Instructions; got != "" {
-		t.Errorf("its instructions are offered: %q", got)
-	}
-	if _, err := g.Invoke(t.Context(), callAs("ada", "", "s/get_prompt", `{"name":"evil"}`)); capability.KindOf(err) != capability.Conflict {
-		t.Errorf("Invoke(get_prompt evil) = %v, want conflict", err)
-	}
+	refused(t, g, callAs("ada", "", "s/get_prompt", `{"name":"evil"}`), capability.Conflict)
 }
 
 // TestDecidedOnAnother: a call that was decided on for another text is refused.
@@ -207,9 +177,7 @@ func TestDecidedOnAnother(t *testing.T) {
 		t.Errorf("echo = %q", got)
 	}
 	call.CapabilityHash = "sha256:other"
-	if _, err := g.Invoke(t.Context(), call); capability.KindOf(err) != capability.Conflict {
-		t.Errorf("Invoke with another hash = %v, want conflict", err)
-	}
+	refused(t, g, call, capability.Conflict)
 }
 
 type brokenPins struct{}
@@ -230,7 +198,5 @@ func TestPinsFailClosed(t *testing.T) {
 	if len(b.Capabilities) == 0 || len(b.Problems) == 0 {
 		t.Errorf("%d capabilities, problems %v", len(b.Capabilities), b.Problems)
 	}
-	if _, err := g.Invoke(t.Context(), callAs("ada", "", "s/echo", "")); capability.KindOf(err) != capability.Conflict {
-		t.Errorf("Invoke = %v, want conflict", err)
-	}
+	refused(t, g, callAs("ada", "", "s/echo", ""), capability.Conflict)
 }

@@ -105,16 +105,21 @@ func pidOf(t testing.TB, g *Gateway, who, session, server string) int {
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// eventually waits for something that another process or goroutine does.
-func eventually(t testing.TB, what string, holds func() bool) {
+// refused makes a call that must fail with a kind of error that says some words. It
+// returns the error.
+func refused(t testing.TB, g *Gateway, call capability.Call, kind capability.ErrorKind, says ...string) *capability.Error {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 20 s: not so: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
+	res, err := g.Invoke(t.Context(), call)
+	e, _ := errors.AsType[*capability.Error](err)
+	if e == nil || e.Kind != kind {
+		t.Fatalf("Invoke(%s %s) = %+v, %v; want %v", call.Target, call.Arguments, res, err, kind)
 	}
+	for _, want := range says {
+		if !strings.Contains(e.Error()+"\n"+e.Fix, want) {
+			t.Errorf("Invoke(%s %s) = %v; fix: %s; want it to say %q", call.Target, call.Arguments, err, e.Fix, want)
+		}
+	}
+	return e
 }
 
 func load(t testing.TB, g *Gateway) capability.Batch {
@@ -160,15 +165,4 @@ func watch(t testing.TB, src capability.Source) <-chan capability.Batch {
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return out
-}
-
-func next(t testing.TB, batches <-chan capability.Batch) capability.Batch {
-	t.Helper()
-	select {
-	case b := <-batches:
-		return b
-	case <-time.After(2 * time.Minute):
-		t.Fatal("no batch within 20 s")
-		return capability.Batch{}
-	}
 }

@@ -60,9 +60,7 @@ func TestSkills(t *testing.T) {
 		`r/read_resource {"uri":"skill://acme/tour/../tour/SKILL.md"}`: capability.Conflict,
 	} {
 		id, args, _ := strings.Cut(target, " ")
-		if res, err := g.Invoke(t.Context(), callAs("ada", "", id, args)); capability.KindOf(err) != want {
-			t.Errorf("%s = %+v, %v; want %v", target, res, err, want)
-		}
+		refused(t, g, callAs("ada", "", id, args), want)
 	}
 	if offers := g.Offers(); len(offers) != 1 || len(offers[0].Skills) != 1 || offers[0].Skills[0].Read != "mcp:r/skill_tour" {
 		t.Errorf("Offers() = %+v, want the skill", offers)
@@ -75,9 +73,7 @@ func TestSkills(t *testing.T) {
 	}
 	for _, target := range []string{`r/skill_tour {}`, `r/read_resource {"uri":"skill://acme/tour/SKILL.md"}`} {
 		id, args, _ := strings.Cut(target, " ")
-		if res, err := again.Invoke(t.Context(), callAs("ada", "", id, args)); capability.KindOf(err) != capability.Conflict || !strings.Contains(err.Error(), "ken extension review mcp:r") {
-			t.Errorf("%s of a changed skill = %+v, %v; want a conflict that says how to review", target, res, err)
-		}
+		refused(t, again, callAs("ada", "", id, args), capability.Conflict, "ken extension review mcp:r")
 	}
 	if offers := again.Offers(); len(offers) != 1 || len(offers[0].Skills) != 0 {
 		t.Errorf("Offers() = %+v, want no skill in quarantine", offers)

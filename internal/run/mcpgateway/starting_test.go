@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // TestEmptyListIsReadAgain: a server that had nothing when it was listed first
@@ -27,7 +29,7 @@ func TestEmptyListIsReadAgain(t *testing.T) {
 	}
 	second := gateway(t, Config{CacheDir: cache}, def)
 	batches := watch(t, second.Sources()[0])
-	for b := next(t, batches); len(b.Capabilities) != 2; b = next(t, batches) {
+	for b := <-batches; len(b.Capabilities) != 2; b = <-batches {
 	}
 }
 
@@ -46,11 +48,11 @@ func TestStarting(t *testing.T) {
 	}
 	batches := watch(t, g.Sources()[0])
 	watch(t, g.Sources()[1])
-	eventually(t, "slow alone is starting", func() bool {
+	testkit.Wait(t, "slow alone is starting", func() bool {
 		starting, _ := g.Starting()
 		return slices.Equal(starting, []string{"slow"})
 	})
-	eventually(t, "dies has failed", func() bool { return g.Status()[1].Err != "" })
+	testkit.Wait(t, "dies has failed", func() bool { return g.Status()[1].Err != "" })
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if !g.Await(short, "") {
@@ -76,5 +78,5 @@ func TestStarting(t *testing.T) {
 			t.Error("slow is no longer starting, and no catalog has it")
 		}
 	}
-	eventually(t, "none is starting", func() bool { starting, _ := g.Starting(); return len(starting) == 0 })
+	testkit.Wait(t, "none is starting", func() bool { starting, _ := g.Starting(); return len(starting) == 0 })
 }
