@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
 	"ken/internal/know/source"
 )
@@ -27,11 +26,7 @@ func TestAllToolTokens(t *testing.T) {
 	m.Put(capability.Capability{Name: "guard", Description: "2nd", Run: run}, capability.Detail{})
 	m.Put(capability.Capability{Name: "idle", Description: "Runs elsewhere"}, capability.Detail{})
 	m.Put(capability.Capability{Name: "s", Kind: capability.KindSkill, Description: "A skill"}, capability.Detail{Body: strings.Repeat("x", 999)})
-	c := loaded(t, m)
-	d := New(Config{
-		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Recorder: r, Rules: guarded(t),
-		Find: func(capability.Scope) Settings { return Settings{Config: discover.Defaults()} },
-	})
+	d := over(t, m, ruled(t, noInterns("tool:guard")), r)
 	texts := len("- tool:idle: Runs elsewhere\n") + len("- skill:s: A skill\n") // what is no tool here has a line each
 	for _, tool := range d.Tools() {
 		if tool.Name == "describe_capability" {
@@ -55,7 +50,7 @@ func TestAllToolTokens(t *testing.T) {
 
 	// A newer snapshot is weighed anew, and the selection has it.
 	m.Put(capability.Capability{Name: "more", Description: "Third", Run: run}, capability.Detail{})
-	if err := c.Load(t.Context()); err != nil {
+	if err := d.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := one + guard + texts + aroundTool + len("moreThird")

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
 	"ken/internal/know/source"
 )
@@ -18,9 +17,7 @@ func TestNamedIn(t *testing.T) {
 		m.Put(capability.Capability{Name: name, Description: "Does " + name}, capability.Detail{})
 	}
 	m.Put(capability.Capability{Name: "deep-dive", Kind: capability.KindSkill, Description: "A skill"}, capability.Detail{Body: "x"})
-	c := loaded(t, m)
-	d := New(Config{Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Rules: personal(t)})
-	v := d.View(somebody)
+	v := over(t, m, ruled(t), nil).View(somebody)
 	for _, tt := range []struct {
 		text     string
 		required []string
@@ -46,11 +43,7 @@ func TestCardsAreRecordedWithTheirTools(t *testing.T) {
 	m.Put(capability.Capability{
 		Kind: capability.KindCard, Name: "ferry", Description: "When the ferry leaves", Triggers: &capability.Triggers{Keywords: []string{"ferry"}},
 	}, capability.Detail{Body: "Its timetable is read with read-table."})
-	c := loaded(t, m)
-	d := New(Config{
-		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}), Recorder: r, Rules: personal(t),
-		Find: func(capability.Scope) Settings { return Settings{Config: discover.Defaults()} },
-	})
+	d := over(t, m, ruled(t), r)
 	for range 6 {
 		find(t, d, Query{Text: "when does the ferry leave?", Scope: session})
 		if err := d.Used(session, "tool:read-table", true); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/discover"
-	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 )
@@ -20,32 +19,13 @@ func chain(t *testing.T, names ...string) *Door {
 	t.Helper()
 	m := source.NewMemory("test", capability.TrustUser)
 	for i, name := range names {
-		c := capability.Capability{Name: name, Description: "Does " + name}
-		if i > 0 {
-			c.RequiredTools = []string{names[i-1], "nowhere"}[:1]
-		}
+		c := capability.Capability{Name: name, Description: "Does " + name, RequiredTools: names[max(i-1, 0):i]}
 		if name == "both" {
 			c.RequiredTools = []string{"first", "nowhere", "second"}
 		}
 		m.Put(c, capability.Detail{})
 	}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s := policy.Defaults(policy.Personal)
-	s.Rules = []policy.Rule{{ID: "no.first", Effect: policy.Deny, Capabilities: []string{"tool:first"}, Roles: []string{"intern"}, Reason: "no", Where: "test:1"}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(Config{
-		Rules: func() *policy.Rules { return rules }, Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
-		Find: func(capability.Scope) Settings { return Settings{Config: discover.Defaults()} },
-	})
+	return over(t, m, ruled(t, noInterns("tool:first")), nil)
 }
 
 // TestRedactedIsAsAbsent: entries, counts and problems are as if what is hidden did
@@ -56,18 +36,10 @@ func TestRedactedIsAsAbsent(t *testing.T) {
 	m := source.NewMemory("test", capability.TrustUser)
 	for e := range chain(t, names...).View(keeper).All() {
 		if e.Name != "first" {
-			c := *e.Capability
-			m.Put(c, capability.Detail{})
+			m.Put(*e.Capability, capability.Detail{})
 		}
 	}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	absent := New(Config{Rules: personal(t), Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c})}).View(intern)
+	absent := over(t, m, ruled(t), nil).View(intern)
 	got, want := with.RedactedList(), absent.RedactedList()
 	if len(got.Capabilities) != 3 || len(want.Capabilities) != 3 {
 		t.Fatalf("%d and %d entries, want 3", len(got.Capabilities), len(want.Capabilities))
