@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 // TestDecides: whoever comes by a browser or with the owner's token decides;
 // what comes with the token for agents does not, whatever it shows besides, and
-// is no operator.
+// is no operator. Only a browser that a page of ours makes ask is a person's.
 func TestDecides(t *testing.T) {
 	tokens := open(t)
 	on, last := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
@@ -24,16 +25,16 @@ func TestDecides(t *testing.T) {
 	cookie := []string{"Cookie", entered(t, on, tokens)}
 	ours, listed := []string{"Origin", "http://localhost"}, []string{"Origin", "https://tools.example"}
 	for _, tt := range []struct {
-		name              string
-		h                 http.Handler
-		last              *passed
-		headers           []string
-		decides, operator bool
+		name            string
+		h               http.Handler
+		last            *passed
+		headers         []string
+		decides, person bool
 	}{
-		{"the owner's token", on, last, bearer(own), true, true},
-		{"that of the start", on, last, bearer(start), true, true},
+		{"the owner's token", on, last, bearer(own), true, false},
+		{"that of the start", on, last, bearer(start), true, false},
 		{"a cookie", on, last, slices.Concat(cookie, ours), true, true},
-		{"the owner's, from another site", on, last, slices.Concat(bearer(own), listed), true, true},
+		{"the owner's, from another site", on, last, slices.Concat(bearer(own), listed), true, false},
 		{"an agent's", on, last, bearer(agent), false, false},
 		{"an agent's as a key", on, last, []string{"X-Api-Key", agent}, false, false},
 		{"an agent's as the other key", on, last, []string{"Api-Key", agent}, false, false},
@@ -41,18 +42,21 @@ func TestDecides(t *testing.T) {
 		{"an agent's beside a cookie", on, last, slices.Concat(bearer(agent), cookie, ours), false, false},
 		{"an agent's beside the owner's", on, last, slices.Concat(bearer(own), []string{"X-Api-Key", agent}), false, false},
 		{"the owner's behind an agent's", on, last, slices.Concat(bearer(agent), []string{"Api-Key", own}), false, false},
-		{"off", off, lastOff, nil, true, true},
+		{"off", off, lastOff, nil, true, false},
+		{"the owner's, from our page", on, last, slices.Concat(bearer(own), ours), true, false},
+		{"the owner's beside a cookie", on, last, slices.Concat(bearer(own), cookie, ours), true, false},
 		{"off, from our page", off, lastOff, ours, true, true},
+		{"off, from our page by the other header", off, lastOff, []string{"Sec-Fetch-Site", "same-origin"}, true, true},
 		{"off, from another site", off, lastOff, listed, false, false},
 	} {
 		*tt.last = passed{}
 		w := ask(tt.h, "POST", "/api/v1/invoke", "localhost", tt.headers...)
 		who := tt.last.who
-		if w.Code != 204 || who.Decides != tt.decides || who.Operator != tt.operator || who.Principal.ID != owner().Principal.ID || who.Principal.Tenant != owner().Principal.Tenant {
-			t.Errorf("%s = %d by %+v, want the owner, who decides: %v, operator: %v", tt.name, w.Code, who, tt.decides, tt.operator)
+		if w.Code != 204 || who.Decides != tt.decides || who.Operator != tt.decides || who.Person != tt.person || who.Principal.ID != owner().Principal.ID || who.Principal.Tenant != owner().Principal.Tenant {
+			t.Errorf("%s = %d by %+v, want the owner, who decides: %v, a person: %v", tt.name, w.Code, who, tt.decides, tt.person)
 		}
-		if strings.Contains(tt.name, "agent") && (who.Person || who.SignedIn) {
-			t.Errorf("%s is a person's: %+v", tt.name, who)
+		if strings.Contains(tt.name, "agent") && who.SignedIn {
+			t.Errorf("%s is signed in: %+v", tt.name, who)
 		}
 	}
 }
@@ -69,9 +73,7 @@ func TestTwoOfOneHeader(t *testing.T) {
 		{"Authorization", "Bearer " + agent, "Authorization", "Bearer " + own, "X-Api-Key", own},
 		{"X-Api-Key", own, "X-Api-Key", own},
 	} {
-		if w := ask(h, "GET", "/api", "localhost", headers...); w.Code != 401 {
-			t.Errorf("%v = %d, want 401", headers, w.Code)
-		}
+		wantStatus(t, fmt.Sprintf("%v", headers), 401, ask(h, "GET", "/api", "localhost", headers...))
 	}
 }
 
@@ -84,10 +86,7 @@ func TestKnown(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("Known made %v", left)
 	}
-	tokens, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := openIn(t, dir)
 	got, all := Known(dir), tokens.All()
 	if len(got) != 2 || len(all) != 3 || got[0].Reveal() != all[0].Reveal() || got[1].Reveal() != all[1].Reveal() || all[2].Reveal() != tokens.start.Reveal() {
 		t.Errorf("Known = %d of %d tokens, want the two of the files", len(got), len(all))
@@ -99,12 +98,7 @@ func TestAgentSignsNobodyIn(t *testing.T) {
 	tokens := open(t)
 	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
 	agent := tokens.Agent().Reveal()
-	form := httptest.NewRequest("POST", SignInPath, strings.NewReader("token="+agent))
-	form.Host = "localhost"
-	form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	form.Header.Set("Origin", "http://localhost")
-	posted := httptest.NewRecorder()
-	h.ServeHTTP(posted, form)
+	posted := submit(h, SignInPath, "token="+agent, "Origin", "http://localhost:7777")
 	for name, w := range map[string]*httptest.ResponseRecorder{"the form": posted, "the address": ask(h, "GET", "/?token="+agent, "localhost", browserHeaders("none")...)} {
 		if _, cookie := cookieOf(t, w); w.Code != 401 || cookie != "" || strings.Contains(w.Body.String(), agent) {
 			t.Errorf("%s with an agent's token = %d %v, want 401 and no cookie", name, w.Code, w.Header())
@@ -123,10 +117,7 @@ func TestAgentTokenIsRenewed(t *testing.T) {
 	if err := os.Remove(tokens.AgentPath()); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(tokens.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := openIn(t, tokens.dir)
 	h, _ := guarded(t, Config{Tokens: again, Loopback: true})
 	for _, tt := range []struct {
 		name, header, value string
@@ -137,9 +128,7 @@ func TestAgentTokenIsRenewed(t *testing.T) {
 		{"the owner's", "X-Api-Key", tokens.Token().Reveal(), 204},
 		{"a cookie", "Cookie", cookie, 204},
 	} {
-		if w := ask(h, "GET", "/api", "localhost", tt.header, tt.value); w.Code != tt.want {
-			t.Errorf("%s = %d, want %d", tt.name, w.Code, tt.want)
-		}
+		wantStatus(t, tt.name, tt.want, ask(h, "GET", "/api", "localhost", tt.header, tt.value))
 	}
 }
 

@@ -27,7 +27,12 @@ func owner() Identity {
 
 func open(t testing.TB) *Tokens {
 	t.Helper()
-	tokens, err := Open(t.TempDir())
+	return openIn(t, t.TempDir())
+}
+
+func openIn(t testing.TB, dir string) *Tokens {
+	t.Helper()
+	tokens, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +233,19 @@ func ask(h http.Handler, method, target, host string, headers ...string) *httpte
 	return w
 }
 
+// submit posts a form; headers are name, value, …
+func submit(h http.Handler, path, form string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", path, strings.NewReader(form))
+	r.Host = "localhost:7777"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
 func TestHost(t *testing.T) {
 	h, _ := guarded(t, Config{Off: true, Loopback: true, Hosts: []string{"Ken.example", "192.0.2.7", "2001:DB8:0::7"}})
 	tests := []struct {
@@ -286,9 +304,7 @@ func TestOrigin(t *testing.T) {
 			wantProblem(t, w, "wrong-origin")
 		}
 	}
-	if w := ask(h, "POST", "/mcp", "localhost", "Origin", "http://localhost", "Origin", "http://evil.example"); w.Code != 403 {
-		t.Errorf("two origins = %d, want 403", w.Code)
-	}
+	wantStatus(t, "two origins", 403, ask(h, "POST", "/mcp", "localhost", "Origin", "http://localhost", "Origin", "http://evil.example"))
 }
 
 func TestFetchSite(t *testing.T) {
@@ -314,9 +330,15 @@ func TestFetchSite(t *testing.T) {
 		{"POST", "/api", []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://evil.example"}, 403},
 	}
 	for _, tt := range tests {
-		if w := ask(h, tt.method, tt.target, "localhost", tt.headers...); w.Code != tt.want {
-			t.Errorf("%s %s with %v = %d, want %d", tt.method, tt.target, tt.headers, w.Code, tt.want)
-		}
+		wantStatus(t, fmt.Sprintf("%s %s with %v", tt.method, tt.target, tt.headers), tt.want, ask(h, tt.method, tt.target, "localhost", tt.headers...))
+	}
+}
+
+// wantStatus holds an answer to its status.
+func wantStatus(t *testing.T, what string, status int, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("%s = %d %s, want %d", what, w.Code, w.Body, status)
 	}
 }
 
@@ -446,9 +468,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if wantProblem(t, w, "too-many-attempts"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("one more = %d %v", w.Code, w.Header())
 		}
-		if w := ask(h, "GET", "/", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); w.Code != 204 {
-			t.Errorf("the right token meanwhile = %d, want 204", w.Code)
-		}
+		wantStatus(t, "the right token meanwhile", 204, ask(h, "GET", "/", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()))
 		time.Sleep(3*refill + refill/2)
 		if got := count(); got != 3 {
 			t.Errorf("%d failures are answered after the time of 3.5, want 3", got)

@@ -123,9 +123,7 @@ func TestBearer(t *testing.T) {
 			}
 		})
 	}
-	if w := ask(h, "POST", "/mcp", "localhost", "X-Api-Key", good); w.Code != 401 {
-		t.Errorf("an issuer's token as a key = %d, want 401", w.Code)
-	}
+	wantStatus(t, "an issuer's token as a key", 401, ask(h, "POST", "/mcp", "localhost", "X-Api-Key", good))
 	if n := len(h.(*guard).issuer.verified.byKey); n != 10 {
 		t.Errorf("%d tokens are remembered, want the 10 good ones", n)
 	}
@@ -287,9 +285,7 @@ func TestLoginBehindProxy(t *testing.T) {
 				t.Errorf("over TLS there is the cookie %s", name)
 			}
 		}
-		if w := p.get("/", "same-origin"); w.Code != 204 {
-			t.Errorf("then = %d, want 204", w.Code)
-		}
+		wantStatus(t, "then", 204, p.get("/", "same-origin"))
 	}
 }
 
@@ -431,23 +427,15 @@ func TestIssuerDown(t *testing.T) {
 			t.Errorf("a login while it is down = %d %s, want 503 and a page", w.Code, w.Body)
 		}
 	}
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); w.Code != 204 {
-		t.Errorf("the owner meanwhile = %d, want 204", w.Code)
-	}
+	wantStatus(t, "the owner meanwhile", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()))
 	i.down.Store(false)
-	if w := p.get(LoginPath, "same-origin"); w.Code != 503 {
-		t.Errorf("at once again = %d, want 503: it is not asked all the time", w.Code)
-	}
+	wantStatus(t, "at once again", 503, p.get(LoginPath, "same-origin"))
 	set := h.(*guard).issuer
 	set.mu.Lock()
 	set.tried = set.tried.Add(-retryIssuer)
 	set.mu.Unlock()
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token); w.Code != 204 {
-		t.Errorf("when it is up = %d %s, want 204", w.Code, w.Body)
-	}
-	if w := p.get(p.login(i, "/"), "cross-site"); w.Code != 200 {
-		t.Errorf("a login when it is up = %d %s", w.Code, w.Body)
-	}
+	wantStatus(t, "when it is up", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token))
+	wantStatus(t, "a login when it is up", 200, p.get(p.login(i, "/"), "cross-site"))
 
 	// Its keys cannot be had: that is not the token's fault.
 	i.keysDown.Store(true)
@@ -455,13 +443,9 @@ func TestIssuerDown(t *testing.T) {
 	i.kid = "r2"
 	fresh := i.sign("RS256", i.about(), nil)
 	i.mu.Unlock()
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+fresh); w.Code != 503 {
-		t.Errorf("without its keys = %d %s, want 503", w.Code, w.Body)
-	}
+	wantStatus(t, "without its keys", 503, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+fresh))
 	i.keysDown.Store(false)
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+fresh); w.Code != 204 {
-		t.Errorf("with new keys = %d %s, want 204", w.Code, w.Body)
-	}
+	wantStatus(t, "with new keys", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+fresh))
 
 	// What it said holds on when it is down later.
 	i.down.Store(true)
@@ -469,9 +453,7 @@ func TestIssuerDown(t *testing.T) {
 	set.tried = set.tried.Add(-freshIssuer)
 	set.mu.Unlock()
 	other := i.sign("ES256", i.about(), nil)
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+other); w.Code != 204 {
-		t.Errorf("down a day later = %d %s, want 204 by what it said before", w.Code, w.Body)
-	}
+	wantStatus(t, "down a day later", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+other))
 
 	// And it is asked again soon, not a day later.
 	tried := func() (at time.Time, over <-chan struct{}) {
@@ -523,9 +505,7 @@ func TestDiscoveryRefused(t *testing.T) {
 	defer huge.Close()
 	for _, server := range []*httptest.Server{leading, huge} {
 		h, _ := guarded(t, Config{Tokens: open(t), Loopback: true, OIDC: &OIDCConfig{Issuer: server.URL, ClientID: "ken"}})
-		if w := newPerson(t, h).get(LoginPath, "same-origin"); w.Code != 503 {
-			t.Errorf("%s = %d %s, want 503", server.URL, w.Code, w.Body)
-		}
+		wantStatus(t, server.URL, 503, newPerson(t, h).get(LoginPath, "same-origin"))
 	}
 }
 
@@ -544,9 +524,7 @@ func TestKeysAreSpared(t *testing.T) {
 	if got := i.keysRead.Load(); got > 15 {
 		t.Errorf("200 wrong tokens have the keys asked for %d times", got)
 	}
-	if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+i.sign("RS256", i.about(), nil)); w.Code != 204 {
-		t.Errorf("a good token meanwhile = %d, want 204", w.Code)
-	}
+	wantStatus(t, "a good token meanwhile", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+i.sign("RS256", i.about(), nil)))
 }
 
 // TestCallbackIsBounded: however many codes are brought, the issuer is asked

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,14 +127,9 @@ func TestLink(t *testing.T) {
 		t.Errorf("HEAD of the link = %d of %v by %v, want 204 without the token by nobody", w.Code, last.URL, last.who)
 	}
 
-	again, err := Open(filepath.Dir(tokens.Path()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := openIn(t, filepath.Dir(tokens.Path()))
 	later, _ := guarded(t, Config{Tokens: again, Loopback: true})
-	if w := ask(later, "GET", "/?token="+right, "localhost"); w.Code != 401 {
-		t.Errorf("the link after a restart = %d, want 401", w.Code)
-	}
+	wantStatus(t, "the link after a restart", 401, ask(later, "GET", "/?token="+right, "localhost"))
 }
 
 // TestOff: with no token asked for, everything is the owner's, and an old link
@@ -148,36 +143,6 @@ func TestOff(t *testing.T) {
 	}
 	if w := ask(h, "GET", "/?token=x", "localhost"); w.Code != 303 || w.Header().Get("Location") != "/" {
 		t.Errorf("GET /?token=x = %d %v, want 303 to /", w.Code, w.Header())
-	}
-}
-
-// TestPerson: only a browser that a page of ours makes ask is a person's.
-func TestPerson(t *testing.T) {
-	tokens := open(t)
-	on, last := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
-	off, lastOff := guarded(t, Config{Off: true, Loopback: true, Origins: []string{"https://tools.example"}})
-	bearer, cookie := []string{"Authorization", "Bearer " + tokens.Token().Reveal()}, []string{"Cookie", entered(t, on, tokens)}
-	ours, listed := []string{"Origin", "http://localhost"}, []string{"Origin", "https://tools.example"}
-	for _, tt := range []struct {
-		name    string
-		h       http.Handler
-		last    *passed
-		headers []string
-		want    bool
-	}{
-		{"a token", on, last, bearer, false},
-		{"a token, from our page", on, last, slices.Concat(bearer, ours), false},
-		{"a token beside a cookie", on, last, slices.Concat(bearer, cookie, ours), false},
-		{"a token, from another site", on, last, slices.Concat(bearer, listed), false},
-		{"a cookie", on, last, slices.Concat(cookie, ours), true},
-		{"off", off, lastOff, nil, false},
-		{"off, from our page", off, lastOff, ours, true},
-		{"off, from our page by the other header", off, lastOff, []string{"Sec-Fetch-Site", "same-origin"}, true},
-		{"off, from another site", off, lastOff, listed, false},
-	} {
-		if w := ask(tt.h, "POST", "/api/v1/invoke", "localhost", tt.headers...); w.Code != 204 || tt.last.who.Person != tt.want {
-			t.Errorf("%s: %d, a person: %v, want %v", tt.name, w.Code, tt.last.who.Person, tt.want)
-		}
 	}
 }
 
@@ -233,27 +198,17 @@ func TestRestart(t *testing.T) {
 	tokens := open(t)
 	first, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
 	cookie := entered(t, first, tokens)
-	again, err := Open(filepath.Dir(tokens.Path()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := openIn(t, filepath.Dir(tokens.Path()))
 	second, _ := guarded(t, Config{Tokens: again, Loopback: true})
-	if w := ask(second, "GET", "/", "localhost", "Cookie", cookie); w.Code != 204 {
-		t.Errorf("after a restart = %d, want 204", w.Code)
-	}
+	wantStatus(t, "after a restart", 204, ask(second, "GET", "/", "localhost", "Cookie", cookie))
 	if err := os.Remove(tokens.Path()); err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := Open(filepath.Dir(tokens.Path()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fresh := openIn(t, filepath.Dir(tokens.Path()))
 	third, _ := guarded(t, Config{Tokens: fresh, Loopback: true})
 	_, value, _ := strings.Cut(cookie, "=")
 	for _, name := range []string{cookie, third.(*guard).jar.name("", false) + "=" + value} {
-		if w := ask(third, "GET", "/", "localhost", "Cookie", name); w.Code != 401 {
-			t.Errorf("with a new token file = %d, want 401", w.Code)
-		}
+		wantStatus(t, "with a new token file", 401, ask(third, "GET", "/", "localhost", "Cookie", name))
 	}
 	if third.(*guard).jar.suffix == first.(*guard).jar.suffix {
 		t.Error("two token files have one cookie")
@@ -318,9 +273,7 @@ func TestLogout(t *testing.T) {
 		time.Sleep(browserLife/2 + time.Second)
 		_, renewed := cookieOf(t, ask(h, "GET", "/", "localhost", "Cookie", cookie))
 
-		if w := ask(h, "POST", LogoutPath, "localhost", "Cookie", cookie); w.Code != 403 {
-			t.Errorf("a sign-out from nowhere = %d, want 403", w.Code)
-		}
+		wantStatus(t, "a sign-out from nowhere", 403, ask(h, "POST", LogoutPath, "localhost", "Cookie", cookie))
 		if w := ask(h, "GET", LogoutPath, "localhost", "Cookie", cookie); w.Code != 204 || len(w.Result().Cookies()) > 1 {
 			t.Errorf("GET %s = %d %v, want it to be no sign-out", LogoutPath, w.Code, w.Header())
 		}
@@ -329,21 +282,13 @@ func TestLogout(t *testing.T) {
 			t.Errorf("POST %s = %d %v, want the cookie taken away", LogoutPath, w.Code, w.Header())
 		}
 		for name, gone := range map[string]string{"the cookie": cookie, "the one it was renewed to": renewed} {
-			if w := ask(h, "GET", "/api", "localhost", "Cookie", gone); w.Code != 401 {
-				t.Errorf("%s after signing out = %d, want 401", name, w.Code)
-			}
+			wantStatus(t, fmt.Sprintf("%s after signing out", name), 401, ask(h, "GET", "/api", "localhost", "Cookie", gone))
 		}
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", other); w.Code != 204 {
-			t.Errorf("another browser's cookie then = %d, want 204", w.Code)
-		}
-		if w := ask(h, "POST", LogoutPath, "localhost", browserHeaders("same-origin")...); w.Code != 303 {
-			t.Errorf("a form that signs out = %d, want 303", w.Code)
-		}
+		wantStatus(t, "another browser's cookie then", 204, ask(h, "GET", "/api", "localhost", "Cookie", other))
+		wantStatus(t, "a form that signs out", 303, ask(h, "POST", LogoutPath, "localhost", browserHeaders("same-origin")...))
 		// As long as a copy could live, it is remembered.
 		time.Sleep(browserLife - time.Second)
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", renewed); w.Code != 401 {
-			t.Errorf("the renewed cookie much later = %d, want 401", w.Code)
-		}
+		wantStatus(t, "the renewed cookie much later", 401, ask(h, "GET", "/api", "localhost", "Cookie", renewed))
 	})
 }
 
@@ -413,15 +358,7 @@ func TestSignIn(t *testing.T) {
 	tokens := open(t)
 	h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Origins: []string{"https://tools.example"}})
 	post := func(body string, headers ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", SignInPath, strings.NewReader(body))
-		r.Host = "localhost:7777"
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		for i := 0; i+1 < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return submit(h, SignInPath, body, headers...)
 	}
 	ours := []string{"Origin", "http://localhost:7777", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate"}
 	for _, right := range []string{tokens.Token().Reveal(), tokens.start.Reveal()} {
@@ -530,12 +467,8 @@ func TestSecureCookie(t *testing.T) {
 		if c == nil || c.Secure != tt.secure || strings.HasPrefix(c.Name, "__Host-") != tt.secure {
 			t.Fatalf("%s: the cookie is %v, want secure %v", tt.name, c, tt.secure)
 		}
-		if w := ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", cookie}, tt.headers...)...); w.Code != 204 {
-			t.Errorf("%s: with the cookie = %d, want 204", tt.name, w.Code)
-		}
-		if w := ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", "x" + cookie}, tt.headers...)...); w.Code != 401 {
-			t.Errorf("%s: with a cookie of another name = %d, want 401", tt.name, w.Code)
-		}
+		wantStatus(t, fmt.Sprintf("%s: with the cookie", tt.name), 204, ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", cookie}, tt.headers...)...))
+		wantStatus(t, fmt.Sprintf("%s: with a cookie of another name", tt.name), 401, ask(tt.h, "GET", "/", "localhost", append([]string{"Cookie", "x" + cookie}, tt.headers...)...))
 	}
 }
 
@@ -636,9 +569,7 @@ func TestRate(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if w := ask(h, "GET", "/healthz", "localhost"); w.Code != 204 {
-			t.Errorf("GET /healthz meanwhile = %d, want 204", w.Code)
-		}
+		wantStatus(t, "GET /healthz meanwhile", 204, ask(h, "GET", "/healthz", "localhost"))
 		done.Wait()
 		queued := int(queueFor / (time.Second / 2))
 		if after[0] != 5 || after[queueFor] != 1 || len(after) != queued+1 || refused != asked-5-queued {
@@ -698,9 +629,7 @@ func TestFreeMCP(t *testing.T) {
 		for range 32 {
 			clients.Go(func() {
 				for range 40 {
-					if w := ask(h, "POST", "/mcp", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal()); w.Code != 204 {
-						t.Errorf("POST /mcp = %d, want 204", w.Code)
-					}
+					wantStatus(t, "POST /mcp", 204, ask(h, "POST", "/mcp", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal()))
 				}
 			})
 		}
@@ -868,14 +797,7 @@ func TestSignInReturns(t *testing.T) {
 		t.Fatalf("the form does not have the path that was asked for: %s", w.Body)
 	}
 	post := func(token, next string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", SignInPath, strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
-		r.Host = "localhost"
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
-		r.Header.Set("Accept", "text/html")
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return submit(h, SignInPath, url.Values{"token": {token}, "next": {next}}.Encode(), "Sec-Fetch-Site", "same-origin", "Accept", "text/html")
 	}
 	if w := post("wrong", "/docs/install"); w.Code != 401 || !strings.Contains(w.Body.String(), `value="/docs/install"`) {
 		t.Errorf("a wrong token = %d %s, want the form with the path", w.Code, w.Body)

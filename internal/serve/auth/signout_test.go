@@ -42,18 +42,11 @@ func TestSignOutsOutliveRestarts(t *testing.T) {
 	if w := ask(first, "POST", LogoutPath, "localhost", "Cookie", gone, "Origin", "http://localhost"); w.Code != 204 {
 		t.Fatalf("POST %s = %d %s, want 204", LogoutPath, w.Code, w.Body)
 	}
-	again, err := Open(tokens.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := openIn(t, tokens.dir)
 	cfg.Tokens = again
 	second, _ := guarded(t, cfg)
-	if w := ask(second, "GET", "/api", "localhost", "Cookie", gone); w.Code != 401 {
-		t.Errorf("a cookie that was signed out, after a restart = %d, want 401", w.Code)
-	}
-	if w := ask(second, "GET", "/api", "localhost", "Cookie", stays); w.Code != 204 {
-		t.Errorf("another after a restart = %d, want 204", w.Code)
-	}
+	wantStatus(t, "a cookie that was signed out, after a restart", 401, ask(second, "GET", "/api", "localhost", "Cookie", gone))
+	wantStatus(t, "another after a restart", 204, ask(second, "GET", "/api", "localhost", "Cookie", stays))
 }
 
 // TestSignOutsOfAnotherStore: where the store is gone nobody knows what was signed
@@ -74,22 +67,16 @@ func TestSignOutsOfAnotherStore(t *testing.T) {
 	db := openStore(t)
 	cfg := Config{Tokens: tokens, Loopback: true, SignOuts: func() (*store.Store, error) { return db, nil }}
 	h, _ := guarded(t, cfg)
-	if w := ask(h, "GET", "/api", "localhost", "Cookie", old); w.Code != 401 {
-		t.Errorf("a cookie from before the store = %d, want 401", w.Code)
-	}
+	wantStatus(t, "a cookie from before the store", 401, ask(h, "GET", "/api", "localhost", "Cookie", old))
 	fresh := entered(t, h, tokens)
 	for range 2 {
-		if w := ask(h, "GET", "/api", "localhost", "Cookie", fresh); w.Code != 204 {
-			t.Errorf("a cookie since = %d, want 204", w.Code)
-		}
+		wantStatus(t, "a cookie since", 204, ask(h, "GET", "/api", "localhost", "Cookie", fresh))
 		h, _ = guarded(t, cfg)
 	}
 	// Of a store that was there before the cookie all count that it does not name.
 	put(t, db, store.Key("signin", "born"), `{"at":1}`)
 	h, _ = guarded(t, cfg)
-	if w := ask(h, "GET", "/api", "localhost", "Cookie", old); w.Code != 204 {
-		t.Errorf("a cookie of a store that stayed = %d, want 204", w.Code)
-	}
+	wantStatus(t, "a cookie of a store that stayed", 204, ask(h, "GET", "/api", "localhost", "Cookie", old))
 }
 
 // TestSignOutsUnread: where what was signed out cannot be read, no cookie of
@@ -127,18 +114,12 @@ func TestSignOutsUnread(t *testing.T) {
 			}
 			var log bytes.Buffer
 			h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, SignOuts: broken(openStore(t)), Log: slog.New(slog.NewTextHandler(&log, nil))})
-			if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 401 {
-				t.Errorf("a cookie of before = %d, want 401", w.Code)
-			}
+			wantStatus(t, "a cookie of before", 401, ask(h, "GET", "/api", "localhost", "Cookie", cookie))
 			if !strings.Contains(log.String(), "every browser must sign in again") {
 				t.Errorf("the log has %q, want that sign-outs cannot be read", log.String())
 			}
-			if w := ask(h, "GET", "/api", "localhost", "Cookie", entered(t, h, tokens)); w.Code != 204 {
-				t.Errorf("a new cookie = %d, want 204", w.Code)
-			}
-			if w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()); w.Code != 204 {
-				t.Errorf("the token = %d, want 204", w.Code)
-			}
+			wantStatus(t, "a new cookie", 204, ask(h, "GET", "/api", "localhost", "Cookie", entered(t, h, tokens)))
+			wantStatus(t, "the token", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()))
 		})
 	}
 }
@@ -154,9 +135,7 @@ func TestSignOutUnkept(t *testing.T) {
 	if c, _ := cookieOf(t, w); w.Code != 503 || c == nil || c.MaxAge >= 0 {
 		t.Errorf("a sign-out without a store = %d %v, want 503 and the cookie taken away", w.Code, w.Header())
 	}
-	if w := ask(h, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 401 {
-		t.Errorf("the cookie then = %d, want 401", w.Code)
-	}
+	wantStatus(t, "the cookie then", 401, ask(h, "GET", "/api", "localhost", "Cookie", cookie))
 }
 
 // TestSignOutsOverflow: when they are too many, that is kept too, and what was
