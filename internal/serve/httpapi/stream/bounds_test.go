@@ -45,9 +45,7 @@ func TestMostOwn(t *testing.T) {
 		}
 		idle.Release(true)
 		h.Abort(ada, "a", nil)
-		if _, _, err := first.Wait(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		ended(t, first)
 		synctest.Wait() // its room is free a moment after the end
 		start(t, h, "c")
 		h.abortAll()
@@ -113,13 +111,8 @@ func TestTurnsOfOthers(t *testing.T) {
 		b := begin("s")
 		b.Turn = number
 		from := h.Mark(ada, "s").After
-		turn, err := begun(h, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := turn.Wait(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		turn := startAs(t, h, b)
+		ended(t, turn)
 		h.turns.Wait()
 		return names(follow(context.Background(), h, "s", from))
 	}

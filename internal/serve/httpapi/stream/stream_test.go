@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,11 +71,36 @@ func begun(h *Hub, b Begin) (*Turn, error) {
 
 func start(t testing.TB, h *Hub, session string) *Turn {
 	t.Helper()
-	turn, err := begun(h, begin(session))
+	return startAs(t, h, begin(session))
+}
+
+func startAs(t testing.TB, h *Hub, b Begin) *Turn {
+	t.Helper()
+	turn, err := begun(h, b)
 	if err != nil {
-		t.Fatalf("Start(%s) = %v", session, err)
+		t.Fatalf("Start(%s) = %v", b.Input.Session, err)
 	}
 	return turn
+}
+
+// ended waits for the end of a turn, which must not fail.
+func ended(t testing.TB, turn *Turn) {
+	t.Helper()
+	if _, _, err := turn.Wait(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// first returns the name of the first frame that somebody gets who comes then.
+func first(t testing.TB, h *Hub, who capability.Principal, session, after string) string {
+	t.Helper()
+	for f := range h.Follow(context.Background(), who, session, after) {
+		if want := h.epoch + "-"; !strings.HasPrefix(f.ID, want) {
+			t.Errorf("the id of %s is %q, want %q and a number", f.Name, f.ID, want)
+		}
+		return f.Name
+	}
+	return ""
 }
 
 // heard joins frames into what a client makes of them: fragments next to each
@@ -212,88 +236,6 @@ func TestReconnectAllTheTime(t *testing.T) {
 	}
 }
 
-// TestReadAndFollow: a session that is read at any time, with its marks, and
-// followed from there, is what one saw who was there all the time.
-func TestReadAndFollow(t *testing.T) {
-	var mu sync.Mutex
-	var kept []string // the entries
-	number := 0
-	h := New(Config{Turn: func(context.Context, event.Input) iter.Seq2[event.Event, error] {
-		return func(yield func(event.Event, error) bool) {
-			number++
-			for i := range 20 {
-				word := fmt.Sprintf("%d.%d ", number, i)
-				mu.Lock()
-				kept = append(kept, word) // written before it is told
-				mu.Unlock()
-				yield(event.Delta{Text: word}, nil)
-			}
-			yield(event.Done{Turn: number, Reason: event.EndAnswer}, nil)
-		}
-	}})
-	const turns = 60
-	// read is what somebody knows who reads the session now and follows it to the
-	// end of the turn that runs, if one does.
-	read := func() string {
-		for {
-			m := h.Mark(ada, "s")
-			mu.Lock()
-			entries := slices.Clone(kept)
-			mu.Unlock()
-			if h.Mark(ada, "s").Gen != m.Gen {
-				continue
-			}
-			if m.Base >= 0 {
-				entries = entries[:m.Base]
-			}
-			text := strings.Join(entries, "")
-			for f := range h.Follow(context.Background(), ada, "s", m.After) {
-				var d event.Delta
-				if f.Name == "delta" && json.Unmarshal(f.Data, &d) == nil {
-					text += d.Text
-				}
-				if f.Name == "done" || f.Name == "idle" {
-					return text
-				}
-			}
-		}
-	}
-	var want strings.Builder
-	for n := 1; n <= turns; n++ {
-		for i := range 20 {
-			fmt.Fprintf(&want, "%d.%d ", n, i)
-		}
-	}
-	var over atomic.Bool
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for last := false; !last; {
-				last = over.Load()
-				text := read()
-				if !strings.HasPrefix(want.String(), text) || strings.Count(text, " ")%20 != 0 || last && text != want.String() {
-					t.Errorf("read and followed: %q, want whole turns of %.60q…", text, want.String())
-				}
-			}
-		})
-	}
-	for n := 1; n <= turns; n++ {
-		b := begin("s")
-		mu.Lock()
-		b.Base, b.Turn = len(kept), n
-		mu.Unlock()
-		turn, err := begun(h, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := turn.Wait(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	over.Store(true)
-	all.Wait()
-}
-
 // TestSlowFollower: one that does not read holds up nobody, and is told that it
 // has missed something.
 func TestSlowFollower(t *testing.T) {
@@ -319,9 +261,7 @@ func TestSlowFollower(t *testing.T) {
 		l.mu.Unlock()
 	}
 	close(s.events)
-	if _, _, err := turn.Wait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ended(t, turn)
 	if f, _ := next(); f.Name != "reset" {
 		t.Errorf("a follower that fell out got %q, want reset", f.Name)
 	}
@@ -341,16 +281,7 @@ func real(r *ring) (n int) {
 func TestWhereToBegin(t *testing.T) {
 	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
-	first := func(after string) string {
-		for f := range h.Follow(context.Background(), ada, "s", after) {
-			if want := h.epoch + "-"; !strings.HasPrefix(f.ID, want) {
-				t.Errorf("the id of %s is %q, want %q and a number", f.Name, f.ID, want)
-			}
-			return f.Name
-		}
-		return ""
-	}
-	if got := first(""); got != "idle" {
+	if got := first(t, h, ada, "s", ""); got != "idle" {
 		t.Errorf("without a turn: %q, want idle", got)
 	}
 	turn := start(t, h, "s")
@@ -359,20 +290,15 @@ func TestWhereToBegin(t *testing.T) {
 	for _, test := range []struct{ after, want string }{
 		{"", "said"}, {turn.After, "said"}, {h.id(1), "delta"}, {h.id(99), "reset"}, {"beef-1", "reset"}, {"x", "reset"}, {h.epoch + "--1", "reset"}, {h.epoch + "-1x", "reset"},
 	} {
-		if got := first(test.after); got != test.want {
+		if got := first(t, h, ada, "s", test.after); got != test.want {
 			t.Errorf("after %q the first frame is %q, want %q", test.after, got, test.want)
 		}
 	}
-	for f := range h.Follow(context.Background(), capability.Principal{ID: "ada", Tenant: "other"}, "s", "") {
-		if f.Name != "idle" {
-			t.Errorf("another tenant got %s", f.Name)
-		}
-		break
+	if got := first(t, h, capability.Principal{ID: "ada", Tenant: "other"}, "s", ""); got != "idle" {
+		t.Errorf("another tenant got %s, want %s", got, "idle")
 	}
 	close(s.events)
-	if _, _, err := turn.Wait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ended(t, turn)
 }
 
 // TestLinger: what nobody needs is let go of after a while, and its ids are
@@ -398,11 +324,8 @@ func TestLinger(t *testing.T) {
 			t.Errorf("the next session begins after %s, want %s", turn.After, old)
 		}
 		<-turn.over
-		for f := range h.Follow(t.Context(), ada, "s", frames[0].ID) {
-			if f.Name != "reset" {
-				t.Errorf("an id of before gives %q, want reset", f.Name)
-			}
-			break
+		if got := first(t, h, ada, "s", frames[0].ID); got != "reset" {
+			t.Errorf("an id of before gives %s, want %s", got, "reset")
 		}
 		synctest.Wait()
 		time.Sleep(2 * time.Minute)
@@ -478,11 +401,8 @@ func TestOneTurnAtATime(t *testing.T) {
 	if after := h.Mark(ada, "other"); after.Gen == before.Gen {
 		t.Error("a session that was changed has the mark of before")
 	}
-	for f := range h.Follow(context.Background(), ada, "other", before.After) {
-		if f.Name != "reset" {
-			t.Errorf("after a change followers get %q, want reset", f.Name)
-		}
-		break
+	if got := first(t, h, ada, "other", before.After); got != "reset" {
+		t.Errorf("after a change followers get %s, want %s", got, "reset")
 	}
 	if !h.Abort(ada, "s", nil) {
 		t.Error("Abort found nothing")
@@ -543,10 +463,7 @@ func TestAnotherProcess(t *testing.T) {
 	h := New(Config{Turn: quickTurn})
 	b := begin("s")
 	b.Turn = 7
-	turn, err := begun(h, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := startAs(t, h, b)
 	var got []Frame
 	for f := range h.Follow(context.Background(), ada, "s", turn.After) {
 		if got = append(got, f); f.Name == "reset" {
@@ -717,10 +634,7 @@ func TestRecord(t *testing.T) {
 	})
 	b := begin("s")
 	b.Turn = 3
-	turn, err := begun(h, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := startAs(t, h, b)
 	d, _, err := turn.Wait(context.Background())
 	if err != nil || d.Text != long {
 		t.Fatalf("Wait gives %d bytes of text, %v; want all %d", len(d.Text), err, len(long))
@@ -773,10 +687,7 @@ func TestLateBeginning(t *testing.T) {
 	h := New(Config{Turn: s.turn, MostBytes: 64 << 10, Last: func(context.Context, capability.Principal, string) (int, error) { return 42, nil }})
 	b := begin("s")
 	b.Base = 7
-	turn, err := begun(h, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := startAs(t, h, b)
 	if m := h.Mark(ada, "s"); m.Base != 7 || m.After != turn.After {
 		t.Errorf("Mark = %+v, want the beginning", m)
 	}
@@ -804,9 +715,7 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	turn := start(t, h, "a")
 	s.events <- event.Notice{Name: "old", Text: "taken back"}
 	close(s.events)
-	if _, _, err := turn.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ended(t, turn)
 	if _, ok := h.Record(ada, "a", 1); !ok {
 		t.Error("there is no record of a turn that stands")
 	}
@@ -814,10 +723,7 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	close(s.events)
 	b := begin("a")
 	b.Changed, b.Turn = true, 2
-	again, err := begun(h, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := startAs(t, h, b)
 	if _, _, err := again.Wait(t.Context()); err == nil {
 		t.Error("the turn in its place did not fail")
 	}
