@@ -16,15 +16,14 @@ import (
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/problem"
 	"ken/internal/talk/slash"
-	"ken/llm"
 	"ken/llm/llmtest"
 )
 
 const agent = ada + "'s agent"
 
-// TestAgent: an agent talks, and what it says is never a person's own call: not
-// by a slash, not by saying a person's line again, nor by going on with one. It
-// answers nothing and takes no session away.
+// TestAgent: what an agent says is never a person's own call: not by a slash, not
+// by saying a person's line again, nor by going on with one. It takes no session
+// away. The script api_agents has how it talks and what waits for its person.
 func TestAgent(t *testing.T) {
 	r := open(t)
 	id := r.beginAs(agent, `{}`).ID
@@ -39,23 +38,17 @@ func TestAgent(t *testing.T) {
 	if made := r.calls(); made != "" {
 		t.Fatalf("a line of an agent made the calls %s", made)
 	}
-	for _, said := range []string{"hello", " /greet you", "//greet you", "/etc/passwd is a file"} {
-		r.script(llmtest.Reply{Text: "Yes."})
-		if a := r.ask(agent, "POST", at(id, "/turns?wait=true"), `{"text":"`+said+`"}`); a.status != 200 || !strings.Contains(string(a.body), `"Yes."`) {
-			t.Errorf("%q of an agent = %d %s, want the model's answer", said, a.status, a.body)
-		}
+	r.script(llmtest.Reply{Text: "Yes."})
+	if a := r.ask(agent, "POST", at(id, "/turns?wait=true"), `{"text":"//greet you"}`); !strings.Contains(string(a.body), `"Yes."`) {
+		t.Errorf("a line for the model = %d %s, want its answer", a.status, a.body)
 	}
 
 	// What a person typed is theirs to say again, and to go on with.
 	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"/greet"}`)
 	refused("POST", at(id, "/retry"), `{}`, "begins with a slash")
 	made := r.calls()
-	type waiting struct {
-		Done  struct{ Reason string }
-		Asked []struct{ ID string }
-	}
-	two := do[waiting](r, "POST", at(id, "/turns?wait=true"), `{"text":"/save"}`)
-	if two.Done.Reason != "waiting" || len(two.Asked) != 1 {
+	two := do[struct{ Asked []struct{ ID string } }](r, "POST", at(id, "/turns?wait=true"), `{"text":"/save"}`)
+	if len(two.Asked) != 1 {
 		t.Fatalf("/save = %+v, want it to wait", two)
 	}
 	refused("POST", at(id, "/turns?wait=true"), `{"continue":true}`, "own call")
@@ -68,18 +61,6 @@ func TestAgent(t *testing.T) {
 	}
 	do[map[string]any](r, "POST", at(id, "/answers/"+two.Asked[0].ID), `{"yes":true}`)
 	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"continue":true}`)
-
-	// Its own turn waits for its person, and goes on when they have said yes.
-	r.script(llmtest.Reply{Calls: []llm.ToolCall{invoke("tool:save", `{"again":1}`)}}, llmtest.Reply{Text: "Saved."})
-	a := r.ask(agent, "POST", at(id, "/turns?wait=true"), `{"text":"save it"}`)
-	if !strings.Contains(string(a.body), `"waiting"`) {
-		t.Fatalf("a turn that needs consent = %d %s, want it to wait", a.status, a.body)
-	}
-	s := do[waiting](r, "GET", at(id, ""), "")
-	do[map[string]any](r, "POST", at(id, "/answers/"+s.Asked[0].ID), `{"yes":true}`)
-	if a := r.ask(agent, "POST", at(id, "/turns?wait=true"), `{"continue":true}`); a.status != 200 || !strings.Contains(string(a.body), `"Saved."`) {
-		t.Errorf("going on = %d %s, want the answer", a.status, a.body)
-	}
 }
 
 // beginAs begins a session of somebody's.
@@ -112,27 +93,22 @@ func TestAgentsSessions(t *testing.T) {
 		t.Errorf("a person begins a session: begun by %q", head.BegunBy)
 	}
 
-	seen := func(who, query string) string {
-		t.Helper()
-		a := r.ask(who, "GET", "/api/v1/sessions"+query, "")
-		var list SessionList
-		if err := json.Unmarshal(a.body, &list); err != nil || a.status != 200 {
-			t.Fatalf("the list for %s = %d %s", who, a.status, a.body)
-		}
-		var out []string
-		for _, s := range list.Sessions {
-			out = append(out, cmp.Or(s.BegunBy, "-"))
-		}
-		slices.Sort(out)
-		return fmt.Sprint(out, list.Cut)
-	}
 	for _, c := range []struct{ who, query, want string }{
 		{ada, "", "[- - Go-http-client tidy] false"},
 		{agent, "", "[Go-http-client tidy] false"},
 		{agent, "?limit=2", "[Go-http-client tidy] false"},
 		{"acme/bob's agent", "", "[] false"},
 	} {
-		if got := seen(c.who, c.query); got != c.want {
+		var list SessionList
+		var got []string
+		a := r.ask(c.who, "GET", "/api/v1/sessions"+c.query, "")
+		if err := json.Unmarshal(a.body, &list); err != nil {
+			t.Fatalf("the list for %s = %d %s", c.who, a.status, a.body)
+		}
+		for _, s := range list.Sessions {
+			got = append(got, cmp.Or(s.BegunBy, "-"))
+		}
+		if slices.Sort(got); fmt.Sprint(got, list.Cut) != c.want {
 			t.Errorf("the sessions of %s%s are %s, want %s", c.who, c.query, got, c.want)
 		}
 	}
@@ -175,13 +151,6 @@ func TestAgentsSessions(t *testing.T) {
 		if a := r.ask(who, "POST", at(ids["tidy"], "/turns?wait=true"), `{"text":"hello"}`); a.status != 200 || !strings.Contains(string(a.body), `"Yes."`) {
 			t.Errorf("%s in an agent's session = %d %s, want the answer", who, a.status, a.body)
 		}
-	}
-	if a := r.ask(agent, "GET", at(ids["tidy"], ""), ""); a.status != 200 || !strings.Contains(string(a.body), `"begunBy":"tidy"`) {
-		t.Errorf("an agent reads its session = %d %s", a.status, a.body)
-	}
-	do[map[string]any](r, "POST", at(ids["tidy"], "/rewind"), `{"turn":3}`)
-	if a := r.ask(ada, "DELETE", at(ids["tidy"], ""), ""); a.status != 204 {
-		t.Errorf("a person deletes an agent's session = %d %s", a.status, a.body)
 	}
 }
 

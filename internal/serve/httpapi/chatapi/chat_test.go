@@ -124,9 +124,7 @@ func TestAbort(t *testing.T) {
 func TestTakeBack(t *testing.T) {
 	r := open(t)
 	id := r.begin()
-	if a := r.ask(ada, "POST", at(id, "/retry"), "{}"); a.status != 409 {
-		t.Errorf("retry of nothing = %d %s", a.status, a.body)
-	}
+	r.want(409, "", ada, "POST", at(id, "/retry"), "{}")
 	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."})
 	png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n and more"))
 	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), fmt.Sprintf(`{"text":" /first words","images":[{"mime":"image/png","data":%q}]}`, png))
@@ -143,9 +141,7 @@ func TestTakeBack(t *testing.T) {
 		t.Fatalf("after the retry: %+v", s.Turns)
 	}
 	for _, c := range [][3]string{{"GET", "/turns/1", ""}, {"POST", "/rewind", `{"turn":1}`}} {
-		if a := r.ask(ada, c[0], at(id, c[1]), c[2]); a.status != 404 {
-			t.Errorf("%s %s of what was taken back = %d %s", c[0], c[1], a.status, a.body)
-		}
+		r.want(404, "", ada, c[0], at(id, c[1]), c[2])
 	}
 }
 

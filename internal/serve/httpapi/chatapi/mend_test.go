@@ -92,9 +92,7 @@ func TestDeleteWhenFull(t *testing.T) {
 		}
 		defer hold.Release(false)
 	}
-	if a := r.ask(ada, "POST", at(id, "/turns"), `{"text":"a"}`); a.status != 429 || a.code() != "too-many-turns" {
-		t.Errorf("a turn above the most = %d %s", a.status, a.body)
-	}
+	r.want(429, "too-many-turns", ada, "POST", at(id, "/turns"), `{"text":"a"}`)
 	if a := r.ask(ada, "GET", at(id, ""), ""); strings.Contains(string(a.body), `"folder"`) {
 		t.Errorf("a folder is told: %s", a.body)
 	}
@@ -104,7 +102,5 @@ func TestDeleteWhenFull(t *testing.T) {
 	if err := json.NewDecoder(res.Body).Decode(&s); err != nil || s.Head.Folder != "/work" {
 		t.Errorf("whoever runs Ken is told the folder %q, %v", s.Head.Folder, err)
 	}
-	if a := r.ask(ada, "DELETE", at(id, ""), ""); a.status != 204 {
-		t.Errorf("deleting = %d %s", a.status, a.body)
-	}
+	r.want(204, "", ada, "DELETE", at(id, ""), "")
 }

@@ -108,12 +108,8 @@ func TestAskUser(t *testing.T) {
 	list := f.until("asked")
 	q := list[len(list)-1].data
 	path := at(id, "/answers/"+q["id"].(string))
-	if a := r.ask(ada, "POST", path, `{"text":"b","scope":"session"}`); a.status != 400 {
-		t.Errorf("a scope where none belongs = %d %s", a.status, a.body)
-	}
-	if a := r.ask(ada, "POST", path, `{"text":"b"}`); a.status != 204 {
-		t.Fatalf("answering = %d %s", a.status, a.body)
-	}
+	r.want(400, "", ada, "POST", path, `{"text":"b","scope":"session"}`)
+	r.want(204, "", ada, "POST", path, `{"text":"b"}`)
 	rest := f.until("done")
 	if !strings.Contains(fmt.Sprint(rest), "The user answered: b") {
 		t.Errorf("the model was told %v", rest)

@@ -354,6 +354,14 @@ func (r *rig) ask(who, method, path, body string) answer {
 	return answer{res.StatusCode, data}
 }
 
+// want makes a request whose answer must have a status and, for a problem, a code.
+func (r *rig) want(status int, code, who, method, path, body string) {
+	r.t.Helper()
+	if a := r.ask(who, method, path, body); a.status != status || code != "" && a.code() != code {
+		r.t.Errorf("%s: %s %s %s = %d %s, want %d %s", who, method, path, body, a.status, a.body, status, code)
+	}
+}
+
 // do makes a request that must succeed, and reads the answer.
 func do[T any](r *rig, method, path, body string) (v T) {
 	r.t.Helper()
