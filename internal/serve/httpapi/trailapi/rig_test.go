@@ -273,16 +273,14 @@ func (rg *rig) open(ctx context.Context, who, method, path string, body any, acc
 	if o, ok := body.(object); ok && path == "/api/v1/invoke" && o["asPerson"] == nil {
 		o["intent"] = "READ_FILE" // a program says what for
 	}
-	if body != nil {
-		raw, ok := body.(string)
-		if !ok {
-			b, err := json.Marshal(body)
-			if err != nil {
-				rg.t.Fatal(err)
-			}
-			raw = string(b)
+	if raw, ok := body.(string); ok {
+		in = strings.NewReader(raw)
+	} else if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			rg.t.Fatal(err)
 		}
-		in = bytes.NewReader([]byte(raw))
+		in = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, rg.server.URL+path, in)
 	if err != nil {
