@@ -36,57 +36,84 @@ func mustEmbed(t testing.TB, c *Cache, texts []string) [][]float32 {
 	return vectors
 }
 
-func without(texts []string, text string) []string {
-	return slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == text })
+// A keeping is a service and a folder in which its vectors are kept.
+type keeping struct {
+	*testing.T
+	*service
+	cfg Config
+	dir string
+}
+
+func newKeeping(t *testing.T) *keeping {
+	k := &keeping{T: t, service: newService(), dir: t.TempDir()}
+	k.cfg = k.serve(t)
+	return k
+}
+
+// cache returns a cache as another process has it, of an embedder that knows
+// nothing yet.
+func (k *keeping) cache() *Cache { return NewCache(open(k.T, k.cfg), k.dir) }
+
+// embeds checks that the service is asked for exactly these texts, in any
+// order, so that c has the vectors of texts; want is nil where they are new.
+func (k *keeping) embeds(what string, c *Cache, texts []string, want [][]float32, asked ...string) [][]float32 {
+	k.Helper()
+	k.asked()
+	got := mustEmbed(k.T, c, texts)
+	if want != nil && !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
+		k.Errorf("%s: the vectors are others", what)
+	}
+	if _, now := k.asked(); !slices.Equal(slices.Sorted(slices.Values(now)), slices.Sorted(slices.Values(asked))) {
+		k.Errorf("%s: the service was asked for %q, want %q", what, now, asked)
+	}
+	return got
+}
+
+// troubled checks what a cache says of its trouble; nothing is as "".
+func troubled(t *testing.T, c *Cache, want string) {
+	t.Helper()
+	if err := c.Trouble(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("Trouble() = %v, want %q in it", err, want)
+	}
+}
+
+// setAside reports whether the file of a cache was moved away.
+func setAside(c *Cache) bool {
+	_, err := os.Stat(c.path + asideSuffix)
+	return err == nil
 }
 
 func TestCacheAsksOnce(t *testing.T) {
-	s, dir := newService(), filepath.Join(t.TempDir(), "a", "b")
-	cfg := s.serve(t)
+	k := newKeeping(t)
+	k.dir = filepath.Join(k.dir, "a", "b")
 	texts := someTexts("tool", 20)
-	c := NewCache(open(t, cfg), dir)
+	c := k.cache()
 	if got := c.Dimensions(); got != 0 {
 		t.Errorf("Dimensions() at first = %d, want 0", got)
 	}
-	first := mustEmbed(t, c, append(texts, texts[3])) // one of them twice
-	if _, asked := s.asked(); len(asked) != 21 || len(without(asked, probe)) != 20 {
-		t.Errorf("the service was asked for %d texts, want 20 and the probe", len(asked))
-	}
-	if again := mustEmbed(t, c, texts); !slices.EqualFunc(again, first[:20], slices.Equal[[]float32]) {
-		t.Error("the second time the vectors are others")
-	}
-	if n, _ := s.asked(); n != 0 {
-		t.Errorf("the second time there were %d requests, want none", n)
-	}
-
-	// Another process, and an embedder that knows nothing yet.
-	e := open(t, cfg)
-	c = NewCache(e, dir)
-	if again := mustEmbed(t, c, texts); !slices.EqualFunc(again, first[:20], slices.Equal[[]float32]) {
-		t.Error("after a restart the vectors are others")
-	}
-	if n, asked := s.asked(); n != 1 || !slices.Equal(asked, []string{probe}) {
-		t.Errorf("after a restart the service was asked %d times for %q, want once for the probe", n, asked)
-	}
-	mustEmbed(t, c, append(someTexts("new", 2), texts...))
-	if _, asked := s.asked(); len(asked) != 2 {
-		t.Errorf("for 2 new texts the service was asked for %q", asked)
-	}
-	if err := c.Trouble(); err != nil {
-		t.Errorf("Trouble() = %v, want none", err)
-	}
+	first := k.embeds("one of them twice", c, append(texts, texts[3]), nil, append(texts, probe)...)
+	k.embeds("the second time", c, texts, first[:20])
+	c = k.cache()
+	k.embeds("after a restart", c, texts, first[:20], probe)
+	k.embeds("with two new texts", c, append(someTexts("new", 2), texts...), nil, someTexts("new", 2)...)
+	troubled(t, c, "")
 	first[3][0] = 7 // the caller's own
 	if first[20][0] == 7 {
 		t.Error("the vectors of a text that is asked for twice are one")
 	}
-
 	if runtime.GOOS != "windows" {
-		for path, want := range map[string]os.FileMode{c.path: 0o600, dir: 0o700} {
+		for path, want := range map[string]os.FileMode{c.path: 0o600, k.dir: 0o700} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s has the mode %v, %v, want %v", path, info.Mode(), err, want)
 			}
 		}
 	}
+	// What one cache adds another finds without asking.
+	k.embeds("another cache", c, someTexts("other", 3), nil, someTexts("other", 3)...)
+	late := k.cache()
+	k.embeds("a late cache", late, texts, nil, probe)
+	k.embeds("more in the first", c, someTexts("more", 3), nil, someTexts("more", 3)...)
+	k.embeds("what the first has", late, someTexts("more", 3), nil)
 }
 
 // slow is an embedder that returns only when it is let go, also after ctx has ended.
@@ -116,7 +143,7 @@ func TestCacheClosed(t *testing.T) {
 		}
 		c := NewCache(e, dir)
 		if kept {
-			before = content(t, c.path)
+			before = read(t, c.path)
 		}
 		done := make(chan error)
 		go func() {
@@ -135,7 +162,7 @@ func TestCacheClosed(t *testing.T) {
 			t.Error(err)
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil || !kept && len(files) > 0 || kept && (len(files) != 1 || !bytes.Equal(content(t, c.path), before)) {
+		if err != nil || !kept && len(files) > 0 || kept && (len(files) != 1 || !bytes.Equal(read(t, c.path), before)) {
 			t.Errorf("kept before %v: after Close there are %q, %v, or the file changed", kept, files, err)
 		}
 	}
@@ -144,15 +171,15 @@ func TestCacheClosed(t *testing.T) {
 // What is kept is as good as what the index makes of it, and the same whether
 // it was kept or just made.
 func TestCacheLosesLittle(t *testing.T) {
-	s := newService()
-	s.dims = 768
-	e := open(t, s.serve(t))
+	k := newKeeping(t)
+	k.dims = 768
+	e := open(t, k.cfg)
 	texts := someTexts("tool", 30)
 	exact, err := e.Embed(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range mustEmbed(t, NewCache(e, t.TempDir()), texts) {
+	for i, v := range mustEmbed(t, NewCache(e, k.dir), texts) {
 		if cos := cosine(v, exact[i]); cos < 0.999 {
 			t.Errorf("the cosine of %q with itself is %v, want 0.999", texts[i], cos)
 		}
@@ -183,70 +210,58 @@ func TestShrinkGrow(t *testing.T) {
 
 // Vectors that say nothing, or are none, are given on and not kept.
 func TestCacheKeepsOnlyVectors(t *testing.T) {
-	s := newService()
-	c := NewCache(open(t, s.serve(t)), t.TempDir())
-	for range 2 {
-		if v := mustEmbed(t, c, []string{"", "x"}); length(v[0]) != 0 || len(v[0]) != 64 || length(v[1]) != 0 {
+	k := newKeeping(t)
+	c := k.cache()
+	for _, asked := range [][]string{{probe, "x"}, {"x"}} {
+		if v := k.embeds("zeros", c, []string{"", "x"}, nil, asked...); length(v[0]) != 0 || len(v[0]) != 64 || length(v[1]) != 0 {
 			t.Errorf("Embed = %v, want zeros", v)
 		}
-	}
-	if _, asked := s.asked(); len(without(asked, probe)) != 2 {
-		t.Errorf("the service was asked for %q, want x twice", asked)
 	}
 }
 
 // The same name with other weights: everything is made anew, and nothing mixes.
 func TestCacheNoticesAnotherModel(t *testing.T) {
-	for name, change := range map[string]func(*service){
-		"weights": func(s *service) { s.weights = "other" },
-		"length":  func(s *service) { s.dims = 96 },
+	for name, change := range map[string]func(*keeping){
+		"weights": func(k *keeping) { k.weights = "other" },
+		"length":  func(k *keeping) { k.dims = 96 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, dir := newService(), t.TempDir()
-			cfg := s.serve(t)
+			k := newKeeping(t)
 			texts := someTexts("tool", 5)
-			old := NewCache(open(t, cfg), dir)
-			mustEmbed(t, old, texts)
-			change(s)
-			c := NewCache(open(t, cfg), dir)
-			want, err := open(t, cfg).Embed(t.Context(), texts)
+			mustEmbed(t, k.cache(), texts)
+			change(k)
+			c := k.cache()
+			want, err := open(t, k.cfg).Embed(t.Context(), texts)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
 				for i, v := range mustEmbed(t, c, texts) {
-					if len(v) != s.dims || cosine(v, want[i]) < 0.999 {
+					if len(v) != k.dims || cosine(v, want[i]) < 0.999 {
 						t.Fatalf("the vector of %q is not the new model's", texts[i])
 					}
 				}
 			}
-			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "all vectors are made again") {
-				t.Errorf("Trouble() = %v, want it to say that all vectors are made again", err)
+			troubled(t, c, "all vectors are made again")
+			if !setAside(c) {
+				t.Error("the old file is not set aside")
 			}
-			if _, err := os.Stat(c.path + asideSuffix); err != nil {
-				t.Errorf("the old file is not set aside: %v", err)
-			}
-			s.asked()
-			mustEmbed(t, NewCache(open(t, cfg), dir), texts)
-			if _, asked := s.asked(); !slices.Equal(asked, []string{probe}) {
-				t.Errorf("after a restart the service was asked for %q, want the probe alone", asked)
-			}
+			k.embeds("after a restart", k.cache(), texts, nil, probe)
 		})
 	}
 }
 
 // The length changes while a service that was down kept us from noticing.
 func TestCacheNoticesAnotherLengthLater(t *testing.T) {
-	s, dir := newService(), t.TempDir()
-	cfg := s.serve(t)
+	k := newKeeping(t)
 	texts := someTexts("tool", 5)
-	mustEmbed(t, NewCache(open(t, cfg), dir), texts)
-	s.script = []func(http.ResponseWriter, *http.Request){answer(500, "", "")}
-	c := NewCache(open(t, cfg), dir)
+	mustEmbed(t, k.cache(), texts)
+	k.script = []func(http.ResponseWriter, *http.Request){answer(500, "", "")}
+	c := k.cache()
 	if v := mustEmbed(t, c, texts); len(v[0]) != 64 || c.Dimensions() != 64 {
 		t.Fatalf("with the service down: vectors of %d numbers, Dimensions() = %d, want the 64 that are kept", len(v[0]), c.Dimensions())
 	}
-	s.dims = 96
+	k.dims = 96
 	for i, v := range mustEmbed(t, c, append(texts, "something new")) {
 		if len(v) != 96 || c.Dimensions() != 96 {
 			t.Errorf("vector %d has %d numbers, Dimensions() = %d, want 96", i, len(v), c.Dimensions())
@@ -257,17 +272,16 @@ func TestCacheNoticesAnotherLengthLater(t *testing.T) {
 // A service that is down takes nothing away that is kept, and is not asked
 // again and again.
 func TestCacheWithoutService(t *testing.T) {
-	s, dir := newService(), t.TempDir()
-	cfg := s.serve(t)
+	k := newKeeping(t)
 	texts := someTexts("tool", 5)
-	mustEmbed(t, NewCache(open(t, cfg), dir), texts)
-	s.model = "gone"
-	s.asked()
-	c := NewCache(open(t, cfg), dir)
+	mustEmbed(t, k.cache(), texts)
+	k.model = "gone"
+	k.asked()
+	c := k.cache()
 	for range 3 {
 		mustEmbed(t, c, texts)
 	}
-	if n, _ := s.asked(); n != 1 {
+	if n, _ := k.asked(); n != 1 {
 		t.Errorf("there were %d requests, want 1", n)
 	}
 	if _, err := c.Embed(t.Context(), []string{"new"}); err == nil {
@@ -305,34 +319,32 @@ func TestCacheBrokenFile(t *testing.T) {
 	for _, test := range tests {
 		for _, restart := range []bool{true, false} {
 			t.Run(fmt.Sprint(test.name, " restart ", restart), func(t *testing.T) {
-				s, dir := newService(), t.TempDir()
-				cfg := s.serve(t)
+				k := newKeeping(t)
 				texts := someTexts("tool", 10)
-				c := NewCache(open(t, cfg), dir)
+				c := k.cache()
 				want := mustEmbed(t, c, texts) // ten records and the probe's
 				test.harm(t, c.path)
-				s.asked()
+				k.asked()
 				if restart {
-					c = NewCache(open(t, cfg), dir)
+					c = k.cache()
 				}
 				for range 2 {
 					if got := mustEmbed(t, c, texts); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
 						t.Fatal("the vectors are others")
 					}
 				}
-				_, asked := s.asked()
-				if n := len(without(asked, probe)); restart && n != test.asked || n > 10 {
+				_, asked := k.asked()
+				asked = slices.DeleteFunc(asked, func(s string) bool { return s == probe })
+				if n := len(asked); restart && n != test.asked || n > 10 {
 					t.Errorf("the service was asked for %d texts, want %d", n, test.asked)
 				}
-				if _, err := os.Stat(c.path + asideSuffix); restart && (err == nil) != test.aside {
-					t.Errorf("set aside: %v, want %v", err == nil, test.aside)
+				if restart && setAside(c) != test.aside {
+					t.Errorf("set aside: %v, want %v", setAside(c), test.aside)
 				}
-				s.asked()
-				if got := mustEmbed(t, NewCache(open(t, cfg), dir), texts); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
+				if restart {
+					k.embeds("after a restart", k.cache(), texts, want, probe)
+				} else if got := mustEmbed(t, k.cache(), texts); !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
 					t.Fatal("after a restart the vectors are others")
-				}
-				if _, asked := s.asked(); restart && len(without(asked, probe)) != 0 {
-					t.Errorf("after a restart the service was asked for %q", asked)
 				}
 			})
 		}
@@ -364,8 +376,7 @@ func flip(t *testing.T, path string, at int) {
 
 // A file that is something else and cannot be moved away is left alone.
 func TestCacheCannotSetAside(t *testing.T) {
-	s := newService()
-	c := NewCache(open(t, s.serve(t)), t.TempDir())
+	c := newKeeping(t).cache()
 	if err := os.MkdirAll(filepath.Join(c.path+asideSuffix, "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -379,9 +390,7 @@ func TestCacheCannotSetAside(t *testing.T) {
 	if got := read(t, c.path); string(got) != precious {
 		t.Errorf("the file holds %q, want %q", got, precious)
 	}
-	if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "it cannot be moved away") {
-		t.Errorf("Trouble() = %v, want it to say that the file is in the way", err)
-	}
+	troubled(t, c, "it cannot be moved away")
 }
 
 // A place that cannot be used costs speed, and Trouble says what to do.
@@ -414,33 +423,26 @@ func TestCacheWithoutPlace(t *testing.T) {
 					t.Errorf("Embed = %v, want 2 vectors", v)
 				}
 			}
-			if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), c.path) {
-				t.Errorf("Trouble() = %v, want %q", err, test.want)
-			}
+			troubled(t, c, test.want)
+			troubled(t, c, c.path)
 		})
 	}
 }
 
 func TestCacheIsFull(t *testing.T) {
-	s := newService()
-	c := NewCache(open(t, s.serve(t)), t.TempDir())
+	k := newKeeping(t)
+	c := k.cache()
 	c.limit = int64(4 * recordSize(64))
-	mustEmbed(t, c, someTexts("some", 3))
-	if err := c.Trouble(); err != nil {
-		t.Fatalf("Trouble() = %v, want none yet", err)
-	}
+	some, more := someTexts("some", 3), someTexts("more", 3)
+	k.embeds("some", c, some, nil, append(some, probe)...)
+	troubled(t, c, "")
 	for range 2 {
-		mustEmbed(t, c, someTexts("more", 3))
+		k.embeds("more", c, more, nil, more...)
 	}
 	if info, err := os.Stat(c.path); err != nil || info.Size() != c.limit {
 		t.Errorf("the file has %v bytes, %v, want %d", info.Size(), err, c.limit)
 	}
-	if err := c.Trouble(); err == nil || !strings.Contains(err.Error(), "new vectors are not kept") {
-		t.Errorf("Trouble() = %v, want it to say that nothing is added", err)
-	}
-	if _, asked := s.asked(); len(without(asked, probe)) != 9 {
-		t.Errorf("the service was asked for %d texts, want 3, and 3 twice", len(asked))
-	}
+	troubled(t, c, "new vectors are not kept")
 }
 
 // A broken embedder is told so.
@@ -460,13 +462,12 @@ func (f few) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 
 // Many caches over one file, as processes have them: nothing is lost or mixed.
 func TestCachesShareAFile(t *testing.T) {
-	s, dir := newService(), t.TempDir()
-	cfg := s.serve(t)
-	e := open(t, cfg)
+	k := newKeeping(t)
+	e := open(t, k.cfg)
 	var group sync.WaitGroup
 	for g := range 6 {
 		group.Go(func() {
-			c := NewCache(e, dir)
+			c := NewCache(e, k.dir)
 			for i := range 10 {
 				texts := append(someTexts(fmt.Sprint("own ", g, " ", i), 5), someTexts(fmt.Sprint("common ", i), 5)...)
 				vectors, err := c.Embed(t.Context(), texts)
@@ -488,47 +489,27 @@ func TestCachesShareAFile(t *testing.T) {
 		})
 	}
 	group.Wait()
-	s.asked()
-	c := NewCache(open(t, cfg), dir)
+	c, all := k.cache(), []string{}
 	for g := range 6 {
 		for i := range 10 {
-			mustEmbed(t, c, append(someTexts(fmt.Sprint("own ", g, " ", i), 5), someTexts(fmt.Sprint("common ", i), 5)...))
+			all = append(append(all, someTexts(fmt.Sprint("own ", g, " ", i), 5)...), someTexts(fmt.Sprint("common ", i), 5)...)
 		}
 	}
-	if _, asked := s.asked(); !slices.Equal(asked, []string{probe}) {
-		t.Errorf("afterwards the service was asked for %d texts, want the probe alone", len(asked))
-	}
+	k.embeds("afterwards", c, all, nil, probe)
 	if c.scan.torn != 0 {
 		t.Errorf("%d places of the file are torn, want none", c.scan.torn)
 	}
 }
 
-// What one cache adds another finds without asking.
-func TestCacheSeesOthers(t *testing.T) {
-	s, dir := newService(), t.TempDir()
-	e := open(t, s.serve(t))
-	a, b := NewCache(e, dir), NewCache(e, dir)
-	mustEmbed(t, a, someTexts("first", 3))
-	mustEmbed(t, b, someTexts("first", 3))
-	mustEmbed(t, a, someTexts("second", 3))
-	s.asked()
-	mustEmbed(t, b, someTexts("second", 3))
-	if _, asked := s.asked(); len(asked) != 0 {
-		t.Errorf("the service was asked for %q, want nothing", asked)
-	}
-}
-
 // Two models in one directory have two files.
 func TestCachePerModel(t *testing.T) {
-	s, dir := newService(), t.TempDir()
-	cfg := s.serve(t)
-	a := NewCache(open(t, cfg), dir)
+	k := newKeeping(t)
+	a := k.cache()
 	mustEmbed(t, a, []string{"hello"})
-	other := s.serve(t) // the same model elsewhere
-	b := NewCache(open(t, other), dir)
-	s.asked()
-	mustEmbed(t, b, []string{"hello"})
-	if _, asked := s.asked(); !slices.Contains(asked, "hello") || a.path == b.path || a.Model() == b.Model() {
+	k.cfg = k.serve(t) // the same model elsewhere
+	b := k.cache()
+	k.embeds("the other", b, []string{"hello"}, nil, "hello", probe)
+	if a.path == b.path || a.Model() == b.Model() {
 		t.Errorf("models %q and %q have the files %s and %s", a.Model(), b.Model(), a.path, b.path)
 	}
 }
@@ -618,13 +599,4 @@ func BenchmarkCacheOpen(b *testing.B) {
 			b.Fatalf("found %d records", len(c.scan.places))
 		}
 	}
-}
-
-func content(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
