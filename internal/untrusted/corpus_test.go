@@ -179,29 +179,6 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n)*1024, "µs/KB")
 }
 
-// BenchmarkScanDescriptions reads whole descriptions only.
-func BenchmarkScanDescriptions(b *testing.B) {
-	tools := catalog(b, "npm-mcp")
-	var n int64
-	for _, t := range tools {
-		n += int64(len(t.Description))
-	}
-	b.SetBytes(n)
-	for b.Loop() {
-		for _, t := range tools {
-			Scan(t.Description)
-		}
-	}
-}
-
-func BenchmarkScanQuiet(b *testing.B) {
-	text := strings.Repeat("Returns the list of open pull requests with their title, author and date. ", 14)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		Scan(text)
-	}
-}
-
 // BenchmarkScanWorst repeats what makes rules run. The cost stays linear, and
 // [MaxScan] bounds it.
 func BenchmarkScanWorst(b *testing.B) {
@@ -216,28 +193,4 @@ func BenchmarkScanWorst(b *testing.B) {
 			})
 		}
 	}
-}
-
-func BenchmarkLine(b *testing.B) {
-	text := strings.Repeat("Returns the list of open pull requests: title, author and date. ", 16)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		Line(text, 2000)
-	}
-}
-
-func BenchmarkNames(b *testing.B) {
-	tools := catalog(b, "npm-mcp")
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	for b.Loop() {
-		known := NewNames(names)
-		for _, n := range names {
-			NameFindings(n)
-			known.Imitations(n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(names)), "ns/name")
 }

@@ -725,26 +725,6 @@ func TestTwoSourcesOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkReplaceOneOf10000(b *testing.B) {
-	list := make([]*capability.Capability, 10_000)
-	for i := range list {
-		list[i] = tool(fmt.Sprintf("tool-%05d", i))
-		list[i].Origin.Source = "s"
-	}
-	c, err := New(Config{Sources: []capability.Source{from("s", list...)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Load(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	for i := 0; b.Loop(); i++ {
-		next := slices.Clone(list)
-		next[5000] = tool(fmt.Sprintf("tool-changed-%d", i))
-		c.Replace("s", capability.Batch{Capabilities: next})
-	}
-}
-
 // TestAdd: a source that comes later is listed, stands before the others, and
 // is followed by a Watch that runs already.
 func TestAdd(t *testing.T) {

@@ -4,7 +4,6 @@ package source
 
 import (
 	"context"
-	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"syscall"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/know/source/parsecache"
 )
 
 // cpuTime is the processor time that this process has used, in all threads.
@@ -84,22 +82,4 @@ func benchmarkLoad(b *testing.B, want int, cfg TreeConfig) {
 
 func BenchmarkLoadNpmMCP(b *testing.B) {
 	benchmarkLoad(b, 6067, TreeConfig{Path: benchFile(b, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser})
-}
-
-// BenchmarkLoadNpmMCPCached loads by content hash what was parsed before.
-func BenchmarkLoadNpmMCPCached(b *testing.B) {
-	cfg := TreeConfig{
-		Path: benchFile(b, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser,
-		Cache: &parsecache.Cache{Dir: filepath.Join(b.TempDir(), "cache")},
-	}
-	tree := NewTree(cfg)
-	if _, err := tree.Load(context.Background()); err != nil {
-		b.Fatal(err)
-	}
-	tree.Close()
-	benchmarkLoad(b, 6067, cfg)
-}
-
-func BenchmarkLoadToucan(b *testing.B) {
-	benchmarkLoad(b, 14938, TreeConfig{Path: benchFile(b, "catalog", "toucan", "corpus.jsonl"), Trust: capability.TrustUser})
 }

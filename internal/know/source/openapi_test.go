@@ -15,11 +15,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"ken/capability"
-	"ken/internal/jsonappend"
 	"ken/internal/know/source/openapi"
 	"ken/internal/testkit"
 	"ken/internal/testkit/sourcetest"
-	"ken/internal/yamldoc"
 )
 
 var apiFixtures = []string{"petshop.json", "library.json", "weather.yaml"}
@@ -243,63 +241,4 @@ func FuzzOpenAPI(f *testing.F) {
 			fuzzFile(t, name, data)
 		}
 	})
-}
-
-// apiOf makes a description of n resources with two operations each.
-func apiOf(n int) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"openapi":"3.0.3","info":{"title":"Big","version":"1"},"servers":[{"url":"https://big.example"}],"paths":{`)
-	for i := range n {
-		fmt.Fprintf(&b, `"/r%d/{id}":{"parameters":[{"name":"id","in":"path","required":true,"schema":{"type":"string"}}],
-"get":{"operationId":"get%d","summary":"Get resource %d","tags":["r"],"parameters":[{"name":"limit","in":"query","description":"How many","schema":{"type":"integer","default":10}}]},
-"post":{"operationId":"put%d","summary":"Store resource %d","requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S%d"}}}}}},
-`, i, i, i, i, i, i)
-	}
-	b.WriteString(`"/":{}},"components":{"schemas":{`)
-	for i := range n {
-		fmt.Fprintf(&b, `"S%d":{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"name":{"type":"string","description":"Some name"},"next":{"$ref":"#/components/schemas/S%d"}}},
-`, i, (i+1)%n)
-	}
-	b.WriteString(`"Z":{}}}}`)
-	return b.Bytes()
-}
-
-func BenchmarkOpenAPIJSON(b *testing.B) { benchmarkAPI(b, "a.json", apiOf(1000)) }
-
-func BenchmarkOpenAPIYAML(b *testing.B) {
-	v, err := yamldoc.ParseValue(apiOf(1000), yamldoc.Limits{Bytes: 4 << 20, Keys: 200_000, Depth: 128})
-	if err != nil {
-		b.Fatal(err)
-	}
-	benchmarkAPI(b, "a.yaml", append(appendYAML(nil, v, 0), '\n'))
-}
-
-// appendYAML writes a value in block style.
-func appendYAML(dst []byte, v yamldoc.Value, indent int) []byte {
-	m, ok := v.Any.(*yamldoc.Map)
-	if !ok || len(m.Fields) == 0 {
-		return append(dst, v.JSON()...) // JSON is YAML
-	}
-	for _, f := range m.Fields {
-		dst = append(append(dst, '\n'), strings.Repeat(" ", indent)...)
-		dst = append(jsonappend.String(dst, f.Key), ": "...)
-		dst = appendYAML(dst, f.Value, indent+2)
-	}
-	return dst
-}
-
-func benchmarkAPI(b *testing.B, name string, data []byte) {
-	p := filepath.Join(b.TempDir(), name)
-	if err := os.WriteFile(p, data, 0o644); err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		tree := NewTree(TreeConfig{Path: p, Trust: capability.TrustUser})
-		batch, err := tree.Load(context.Background())
-		if err != nil || len(batch.Capabilities) != 2000 {
-			b.Fatalf("%d capabilities, %v, %v", len(batch.Capabilities), batch.Problems, err)
-		}
-		tree.Close()
-	}
 }

@@ -165,20 +165,6 @@ func FuzzSplitMCPTool(f *testing.F) {
 	})
 }
 
-func BenchmarkMCPTools(b *testing.B) {
-	list := manyTools(2000)
-	for name, cache := range map[string]*parsecache.Cache{"cold": nil, "warm": {Dir: b.TempDir()}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if got, problems := Read(cache, mcpServer(), list); len(got) != len(list) || len(problems) > 0 {
-					b.Fatalf("Read = %d capabilities, %v", len(got), problems)
-				}
-			}
-		})
-	}
-}
-
 // TestMCPOutputSchema: the schema of results is read with the tool, however long,
 // and its texts are scanned; another makes another tool.
 func TestMCPOutputSchema(t *testing.T) {

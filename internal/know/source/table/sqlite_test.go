@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,37 +109,5 @@ func TestSQLiteTypes(t *testing.T) {
 	}
 	if _, err := tab.Detail(context.Background(), c); err != nil {
 		t.Errorf("Detail of a row with a number for its id = %v", err)
-	}
-}
-
-// BenchmarkSQLiteLoad reads 10,000 rows, with schema and body.
-func BenchmarkSQLiteLoad(b *testing.B) {
-	file := filepath.Join(b.TempDir(), "caps.db")
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	for _, q := range []string{
-		`CREATE TABLE capabilities (id TEXT, name TEXT, description TEXT, tags TEXT, input_schema TEXT, body TEXT)`,
-		`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10000)
-		 INSERT INTO capabilities SELECT 'tool:t' || x, 't' || x, 'Looks up record ' || x || ' in the archive and gives it back.', 'archive, lookup',
-		 '{"type":"object","properties":{"key":{"type":"string","description":"Which record"}},"required":["key"]}',
-		 'Use it for record ' || x || ' when somebody asks for it by its number.' FROM n`,
-	} {
-		if _, err := db.Exec(q); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for b.Loop() {
-		tab, err := New(Config{DSN: file})
-		if err != nil {
-			b.Fatal(err)
-		}
-		got, err := tab.Load(context.Background())
-		if err != nil || len(got.Capabilities) != 10_000 {
-			b.Fatalf("%d rows, %v", len(got.Capabilities), err)
-		}
-		tab.Close()
 	}
 }
