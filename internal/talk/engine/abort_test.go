@@ -16,6 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -33,36 +34,33 @@ func long() llmtest.Script {
 // TestT09AbortAtEveryEvent: wherever a person leaves, and however, every call has
 // its one result, the session is closed, and it takes the next message.
 func TestT09AbortAtEveryEvent(t *testing.T) {
+	testkit.CI(t, "takes two turns for every event of one")
 	r := open(t, setting{})
 	for _, how := range []string{"leave", "cancel"} {
-		for at := 1; ; at++ {
+		for at, ended := 1, false; !ended; at++ {
 			before := r.count("tool:save")
 			id := r.begin(long())
 			ctx, cancel := context.WithCancel(context.Background())
-			n, ended := 0, false
+			n := 0
 			var last event.Event
 			for e, err := range r.Turn(ctx, event.Input{Principal: ada, Session: id, Text: "do it all"}) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if last = e; n+1 == at && how == "leave" {
+				n, last = n+1, e
+				if n == at && how == "leave" {
 					break
 				}
-				if n++; n == at {
+				if n == at {
 					cancel()
 				}
 			}
 			cancel()
-			if d, ok := last.(event.Done); ok && how == "cancel" {
-				ended = d.Reason == event.EndAnswer
-				if d.Reason != event.EndAnswer && d.Reason != event.EndAborted {
-					t.Errorf("%s at %d: %+v", how, at, d)
-				}
-			} else if n+1 < at {
-				ended = true
+			d, ok := last.(event.Done)
+			if ended = ok && d.Reason == event.EndAnswer; ok && !ended && (how == "leave" || d.Reason != event.EndAborted) {
+				t.Errorf("%s at %d: %+v", how, at, d)
 			}
-			head, err := r.sessions.Head(context.Background(), ada, id)
-			if err != nil || head.Open {
+			if head, err := r.sessions.Head(context.Background(), ada, id); err != nil || head.Open {
 				t.Errorf("%s at event %d: head = %+v, %v; want it closed", how, at, head, err)
 			}
 			r.entries(id)
@@ -72,11 +70,8 @@ func TestT09AbortAtEveryEvent(t *testing.T) {
 			r.model = &llmtest.Fake{Script: llmtest.Replies(text("Hello again."))}
 			done(t, r.say(id, "and now?"), event.EndAnswer)
 			r.entries(id)
-			if ended {
-				if at < 15 {
-					t.Errorf("%s: the turn has only %d events", how, at)
-				}
-				break
+			if ended && at < 15 {
+				t.Errorf("%s: the turn has only %d events", how, at)
 			}
 		}
 	}
@@ -93,7 +88,7 @@ func TestAbortStopsARunningCall(t *testing.T) {
 			return capability.Result{}, ctx.Err()
 		})
 	}})
-	id := r.begin(llmtest.Replies(answers(invoke("tool:slow", `{}`), invoke("tool:save", `{"name":"x"}`))))
+	id := r.begin(llmtest.Replies(answers(invoke("tool:slow", `{}`), save("x"))))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -126,7 +121,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	})
 	other := r.session()
 	first := true
-	for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
+	for e, err := range r.Turn(t.Context(), event.Input{Principal: ada, Session: id, Text: "hello"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +145,7 @@ func TestResumeAfterACrash(t *testing.T) {
 		crash(t)
 		return
 	}
+	testkit.CI(t, "starts a process for each of 14 events")
 	for _, at := range []int{1, 3, 6, 9, 12, 15, 17, 18, 19, 20, 21, 23, 25, 27} {
 		t.Run(strconv.Itoa(at), func(t *testing.T) {
 			t.Parallel()
@@ -183,10 +179,10 @@ func resume(t *testing.T, address, effects, id string) {
 	if !asked {
 		in.Text = "do it all"
 	}
-	for range 2400 { // two minutes
-		var busy error
-		for e, err := range r.Turn(soon(t), in) {
-			if busy = err; err != nil {
+	testkit.Wait(t, "the lock of the dead expires", func() bool {
+		var err error
+		for e, problem := range r.Turn(t.Context(), in) {
+			if err = problem; err != nil {
 				break
 			}
 			switch e := e.(type) {
@@ -203,17 +199,11 @@ func resume(t *testing.T, address, effects, id string) {
 				}
 			}
 		}
-		if busy == nil {
-			break
+		if err != nil && capability.KindOf(err) != capability.Conflict && !errors.Is(err, session.ErrBusy) { // Conflict: the turn was over
+			t.Fatal(err)
 		}
-		if capability.KindOf(busy) == capability.Conflict {
-			break // the turn was over
-		}
-		if !errors.Is(busy, session.ErrBusy) {
-			t.Fatal(busy)
-		}
-		time.Sleep(50 * time.Millisecond) // until the lock of the dead has expired
-	}
+		return !errors.Is(err, session.ErrBusy)
+	})
 	r.entries(id)
 	f, err := os.Open(effects)
 	if errors.Is(err, os.ErrNotExist) {
@@ -288,7 +278,8 @@ func crash(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = self.Kill()
-			select {}
+			for range time.Tick(time.Hour) {
+			}
 		}
 	}
 }

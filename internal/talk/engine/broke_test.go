@@ -5,13 +5,10 @@ import (
 	"iter"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/internal/door"
 	"ken/internal/talk/event"
 	"ken/internal/talk/prompt"
-	"ken/internal/talk/provider"
-	"ken/internal/talk/provider/anthropic"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -124,27 +121,4 @@ func TestAListenersPanicIsTheirs(t *testing.T) {
 		}
 	}()
 	done(t, r.say(id, "once more"), event.EndAnswer)
-}
-
-// TestRetryIsTold: a wait of the provider's is a notice with its seconds, before
-// it, and after the turn nothing is told any more.
-func TestRetryIsTold(t *testing.T) {
-	server := llmtest.Serve(t, llmtest.Messages, llmtest.Replies(llmtest.Reply{Fault: llmtest.Rate, RetryAfter: time.Second}, text("Hello.")))
-	r := open(t, setting{})
-	r.cfg.Model = func(_ context.Context, _ session.Head, retry Retry) (Model, error) {
-		r.retry = retry
-		return Model{Name: "m", Row: r.row, Model: anthropic.New(provider.Config{
-			BaseURL: server.URL(), Model: "m", Key: func(context.Context) (string, error) { return "k", nil }, Retry: provider.Retry{Most: 1200 * time.Millisecond},
-			Notify: func(x provider.Retrying) { retry(x.After, x.Err) },
-		})}, nil
-	}
-	r.Engine = New(r.cfg)
-	events := r.say(r.session(), "hello")
-	done(t, events, event.EndAnswer)
-	n := of[event.Notice](events)
-	if len(n) != 1 || n[0].Name != "retry" {
-		t.Fatalf("notices = %+v, want one about the retry", n)
-	}
-	contains(t, "the notice", n[0].Text, "again in 1.0 s", "rate")
-	r.retry(time.Second, context.Canceled)
 }

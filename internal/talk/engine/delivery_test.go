@@ -3,13 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/govern/policy"
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/shell"
@@ -34,14 +34,16 @@ var both = model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Sea
 
 // TestOwnToolsInEveryRung: the tools of the program are native tools of the
 // prefix, before the ones that search, however found ones are delivered; a
-// capability with the name of one of them gets another name.
+// capability with the name of one of them gets another name. In the delivery mode
+// search the wire knows from the first request on which tool searches, and in no
+// other.
 func TestOwnToolsInEveryRung(t *testing.T) {
 	core := []string{"analyze_response", "analyze_schema", "apply_diff", "list_files", "read_file", "search_files", "shell", "write_to_file"}
 	meta := []string{toolDiscover, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish}
 	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
 		t.Run(string(delivery), func(t *testing.T) {
 			r := open(t, setting{
-				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always },
+				row: both, own: slices.Concat(files.Tools(), shell.Tools(), analyze.Tools()), config: terms(Terms{Delivery: delivery}),
 				tools: func(r *rig) {
 					r.memory.Put(capability.Capability{
 						ID: "tool:theirs/shell", Kind: capability.KindTool, Name: "shell", Category: "sea", Description: "Opens a shell of the sea, with pearls", Effects: reading,
@@ -65,6 +67,9 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 				if want := slices.Concat(core, meta); !slices.Equal(kept, want) {
 					t.Errorf("request %d has %q, want %q", i+1, kept, want)
 				}
+				if want := map[bool]string{true: toolDiscover}[delivery == model.Search]; seen.Request.Search != want {
+					t.Errorf("request %d: Search = %q, want %q", i+1, seen.Request.Search, want)
+				}
 				if delivery != model.Extend && !slices.Equal(got[len(got)-len(meta):], meta) {
 					t.Errorf("request %d ends with %q, want %q", i+1, got[len(got)-len(meta):], meta)
 				}
@@ -76,17 +81,6 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestOwnToolRuns: one of the program's is called by its name and reaches the
-// door under its id.
-func TestOwnToolRuns(t *testing.T) {
-	r := open(t, setting{own: files.Tools()})
-	id := r.begin(llmtest.Replies(answers(call("list_files", `{"path":"."}`)), text("Done.")))
-	f := of[event.Finished](r.say(id, "hello"))
-	if len(f) != 1 || f[0].Target != "tool:list_files" || f[0].Kind == "not found" {
-		t.Errorf("Finished = %+v, want that of tool:list_files", f)
 	}
 }
 
@@ -156,58 +150,38 @@ func TestOnlyTools(t *testing.T) {
 // TestShortNames: what was shown under a name is called and read by it, through
 // the tools that take any.
 func TestShortNames(t *testing.T) {
-	var called []capability.ID
-	r := open(t, setting{config: func(c *Config) { c.Terms = Terms{Delivery: model.Bridge}.Always }, tools: func(r *rig) {
+	r := open(t, setting{config: terms(Terms{Delivery: model.Bridge}), tools: func(r *rig) {
 		for _, x := range []string{"alpha", "beta"} {
 			id := capability.ID("tool:" + x + "/paint")
 			r.memory.Put(capability.Capability{
 				ID: id, Kind: capability.KindTool, Name: "paint", Category: x, Description: "Paints a fence in colours, by the company " + x, Effects: reading,
 				Run: &capability.Recipe{Runner: "mcp.call"},
 			}, capability.Detail{Schema: []byte(anySchema)})
-			r.does[id] = func(_ context.Context, c capability.Call) (capability.Result, error) {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				called = append(called, c.Target)
-				return said("painted")
-			}
+			r.does[id] = func(context.Context, capability.Call) (capability.Result, error) { return said("painted") }
 		}
 	}})
-	script := func(s llmtest.Seen) llmtest.Reply {
-		switch s.Number {
-		case 1:
-			return answers(call(toolDescribe, `{"id":"beta__paint","part":"schema"}`), call(toolDescribe, `{"id":"alpha__paint"}`))
-		case 2:
-			return answers(invoke("alpha__paint", `{}`), invoke("beta__paint", `{}`), invoke("paint", `{}`), call("beta__paint", `{}`))
-		}
-		return text("Done.")
-	}
-	id := r.begin(script)
-	events := r.say(id, "paint the fence in colours, by any company")
-	done(t, events, event.EndAnswer)
+	id := r.begin(llmtest.Replies(
+		answers(call(toolDescribe, `{"id":"beta__paint","part":"schema"}`), call(toolDescribe, `{"id":"alpha__paint","part":"schema"}`)),
+		answers(invoke("alpha__paint", `{}`), invoke("beta__paint", `{}`), invoke("paint", `{}`), call("beta__paint", `{}`)),
+		text("Done."),
+	))
+	done(t, r.say(id, "paint the fence in colours, by any company"), event.EndAnswer)
 	names := map[string]capability.ID{}
 	for _, e := range r.entries(id) {
-		if e.Kind == session.Added {
-			for _, o := range e.Offers {
+		for _, o := range e.Offers {
+			if e.Kind == session.Added {
 				names[o.Tool] = o.ID
 			}
 		}
 	}
-	if len(names) != 2 || names["paint"] == "" {
-		t.Fatalf("shown as %v, want both, and one of them as paint", names)
+	if want := map[string]capability.ID{"paint": "tool:alpha/paint", "beta__paint": "tool:beta/paint"}; !maps.Equal(names, want) {
+		t.Fatalf("shown as %v, want %v", names, want)
 	}
-	other := map[capability.ID]string{"tool:alpha/paint": "beta", "tool:beta/paint": "alpha"}[names["paint"]]
 	got := resultTexts(r.entries(id))
-	for i, text := range got[:2] {
-		if read := []string{"beta", "alpha"}[i] == other; strings.Contains(text, `"type":"object"`) != read {
-			t.Errorf("reading %d gave %q, want the schema: %v", i+1, text, read)
-		}
-	}
-	second := capability.ID("tool:" + other + "/paint")
-	slices.Sort(called)
-	want := []capability.ID{names["paint"], second, second}
-	slices.Sort(want)
-	if !slices.Equal(called, want) {
-		t.Errorf("called %v, want %v", called, want)
+	contains(t, "the schema", got[0], `"type":"object"`)
+	contains(t, "what was not shown", got[1], "alpha__paint")
+	if called := r.made(); !slices.Equal(slices.Sorted(slices.Values(called)), []string{"tool:alpha/paint", "tool:beta/paint", "tool:beta/paint"}) {
+		t.Errorf("called %v, want alpha's once and beta's twice", called)
 	}
 }
 
@@ -217,7 +191,7 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
 		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
 			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
-				r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always }})
+				r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: delivery})})
 				var last llm.Request
 				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
 					last = s.Request
@@ -245,97 +219,10 @@ func TestSearchGivesEachToolOnce(t *testing.T) {
 	}
 }
 
-// TestSearchIsDeclared: in the delivery mode search the wire knows from the first request
-// on which tool searches, and in no other.
-func TestSearchIsDeclared(t *testing.T) {
-	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
-		r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: delivery}.Always }})
-		fake := &llmtest.Fake{Script: llmtest.Replies(answers(call(toolDiscover, `{"query":"greet"}`)), text("Done."))}
-		r.model = fake
-		r.say(r.session(), "hello")
-		for i, seen := range fake.Requests() {
-			if want := map[bool]string{true: toolDiscover}[delivery == model.Search]; seen.Request.Search != want {
-				t.Errorf("%s, request %d: Search = %q, want %q", delivery, i+1, seen.Request.Search, want)
-			}
-		}
-	}
-	r := open(t, setting{row: both, config: func(c *Config) { c.Terms = Terms{Delivery: model.Search}.Always }})
-	fake := &llmtest.Fake{Script: llmtest.Replies(llmtest.Reply{Fault: llmtest.UnsupportedSearch}, text("Done."))}
-	r.model = fake
-	done(t, r.say(r.session(), "hello"), event.EndAnswer)
-	if seen := fake.Requests(); seen[1].Request.Search != "" {
-		t.Errorf("after the refusal Search = %q", seen[1].Request.Search)
-	}
-}
-
-// TestK311AllowedPerWire: Gemini and OpenAI are narrowed to what the intent
-// allows, by the names under which the tools are declared and with Ken's own
-// among them, while what is declared stays; for Anthropic nothing changes
-// (S3.29, S3.30).
-func TestK311AllowedPerWire(t *testing.T) {
-	for _, w := range llmtest.Wires() {
-		t.Run(string(w), func(t *testing.T) {
-			r := open(t, setting{rules: strict, config: func(c *Config) {
-				intents := c.Intents
-				c.Terms = Terms{Delivery: model.Whole}.Always
-				c.Intents = func(at string) IntentRules {
-					rules := intents(at)
-					rules.Allows = func(intent string, e *door.Entry) bool {
-						return intent == "CODE" || policy.Of(e.Capability).Class == policy.Read
-					}
-					return rules
-				}
-			}, tools: func(r *rig) { // its name is none that a wire takes
-				r.tool("tool:save as…", "Save under another name", nameSchema, changing, func(context.Context, capability.Call) (capability.Result, error) { return said("saved") })
-				r.tool("tool:look-up", "Look something up", nameSchema, reading, func(context.Context, capability.Call) (capability.Result, error) { return said("seen") })
-			}})
-			var seen []llmtest.Seen
-			replies := llmtest.Replies(
-				answers(intend("READ_FILE", "")), answers(call("save", `{"name":"A"}`)), answers(intend("CODE", "to save it")), answers(call("save", `{"name":"A"}`)), text("Done."),
-			)
-			r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
-				seen = append(seen, s)
-				return replies(s)
-			})
-			id := r.session()
-			done(t, r.say(id, "save it"), event.EndAnswer)
-			declared := toolNames(seen[0].Request.Tools)
-			if !slices.Contains(declared, "save_as") || !slices.Contains(declared, "look-up") {
-				t.Fatalf("declared = %q", declared)
-			}
-			narrowed := slices.DeleteFunc(slices.Clone(declared), func(n string) bool { return n == "save" || n == "save_as" })
-			for i, s := range seen {
-				want := [][]string{nil, narrowed, narrowed, nil, nil}[i]
-				if w == llmtest.Messages {
-					want = nil
-					if s.Choice != seen[0].Choice {
-						t.Errorf("request %d has tool_choice %s, the first had %s", i+1, s.Choice, seen[0].Choice)
-					}
-				}
-				got := slices.Sorted(slices.Values(s.Request.Allowed))
-				if !slices.Equal(got, slices.Sorted(slices.Values(want))) {
-					t.Errorf("request %d allows %q, want %q", i+1, got, want)
-				}
-				if names := toolNames(s.Request.Tools); !slices.Equal(names, declared) {
-					t.Errorf("request %d declares %q, the first %q", i+1, names, declared)
-				}
-			}
-			for _, name := range []string{toolIntent, toolDescribe, toolFinish} {
-				if !slices.Contains(narrowed, name) {
-					t.Errorf("%s is not in %q", name, narrowed)
-				}
-			}
-			got := resultTexts(r.entries(id))
-			contains(t, "the refusal", got[1], "Tool not allowed under selected intent")
-			contains(t, "the result", got[3], "saved")
-		})
-	}
-}
-
 // TestK311PerTurnOverGemini: a history with calls of tools that are not declared
 // any more is one that Gemini takes.
 func TestK311PerTurnOverGemini(t *testing.T) {
-	r := open(t, setting{tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.PerTurn}.Always }})
+	r := open(t, setting{tools: many(300), config: terms(Terms{Delivery: model.PerTurn})})
 	var seen []llmtest.Seen
 	r.model = wired(t, llmtest.Gemini, func(s llmtest.Seen) llmtest.Reply {
 		seen = append(seen, s)
@@ -378,7 +265,7 @@ func TestK311PerTurnOverGemini(t *testing.T) {
 // TestAnotherModel: tools that one model was given in the middle are not sent to
 // one that takes none there, and are shown to it as text.
 func TestAnotherModel(t *testing.T) {
-	r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.Inline}.Always }})
+	r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: model.Inline})})
 	fake := &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
 		if s.Number == 3 {
 			return answers(invoke("thing7", `{}`))
@@ -409,7 +296,7 @@ func TestAnotherModel(t *testing.T) {
 func TestPressed(t *testing.T) {
 	counts := map[bool]int{}
 	for _, full := range []bool{false, true} {
-		r := open(t, setting{row: both, tools: many(300), config: func(c *Config) { c.Terms = Terms{Delivery: model.PerTurn}.Always }})
+		r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: model.PerTurn})})
 		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
 		r.model = fake
 		id := r.session()
@@ -430,4 +317,105 @@ func TestPressed(t *testing.T) {
 	if counts[false] != 8 || counts[true] != 6 {
 		t.Errorf("tools = %v, want 8 and with the window nearly full 6", fmt.Sprint(counts))
 	}
+}
+
+// given are the tools that a conversation was given in its middle.
+func given(messages []llm.Message) []string {
+	var out []string
+	add := func(blocks []llm.Block) {
+		for _, b := range blocks {
+			for _, tool := range b.Tools {
+				out = append(out, tool.Name)
+			}
+		}
+	}
+	for _, m := range messages {
+		add(m.Blocks)
+		for _, b := range m.Blocks {
+			if b.Result != nil {
+				add(b.Result.Blocks)
+			}
+		}
+	}
+	return out
+}
+
+// TestRungsOverTheWires: a found tool is called by its own name, by every delivery mode
+// of every wire that has it, and the prefix stays.
+func TestRungsOverTheWires(t *testing.T) {
+	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
+		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
+			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
+				r := open(t, setting{
+					row: model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}, tools: many(300),
+					config: terms(Terms{Delivery: delivery}),
+				})
+				var seen []llm.Request
+				turn := 0
+				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
+					seen = append(seen, s.Request)
+					has := given(s.Request.Messages)
+					if slices.ContainsFunc(s.Request.Messages[len(s.Request.Messages)-1].Blocks, func(b llm.Block) bool {
+						return b.Result != nil && strings.Contains(textOf(b.Result.Blocks), "did")
+					}) {
+						turn++
+						return text("Done.")
+					}
+					name := []string{"thing7", "thing11"}[min(turn, 1)]
+					if slices.Contains(has, name) {
+						return answers(call(name, `{}`))
+					}
+					return answers(call(toolDiscover, `{"query":"thing number `+name[5:]+` with colours"}`))
+				})
+				id := r.session()
+				for _, text := range []string{"please do thing number 7 with colours", "and now thing number 11 with colours"} {
+					events := r.say(id, text)
+					done(t, events, event.EndAnswer)
+					for _, n := range of[event.Notice](events) {
+						t.Errorf("notice %+v", n)
+					}
+				}
+				if got := r.made(); !slices.Equal(got, []string{"tool:thing7", "tool:thing11"}) {
+					t.Errorf("calls = %v", got)
+				}
+				for i := 1; i < len(seen); i++ {
+					if why := prompt.Broke(seen[i-1], seen[i]); why != "" && !strings.HasPrefix(why, "tools: ") {
+						t.Errorf("request %d broke the prefix: %s", i+1, why)
+					}
+				}
+				r.entries(id)
+			})
+		}
+	}
+}
+
+// TestPerTurnIsLiteral: by choice what was found stands in the system prompt,
+// after AGENTS.md, and the tools are those of the turn (S1.31).
+func TestPerTurnIsLiteral(t *testing.T) {
+	r := open(t, setting{tools: many(300), config: func(c *Config) {
+		c.Terms = Terms{Delivery: model.PerTurn}.Always
+		c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []event.Notice, error) {
+			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken."}, {Name: prompt.Agents, Text: "Be kind."}, {Name: prompt.Soul, Text: "You are calm."}}, nil, nil
+		}
+	}})
+	fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
+	r.model = fake
+	id := r.session()
+	r.say(id, "please do thing number 7 with colours")
+	events := r.say(id, "and now thing number 11 with colours")
+	seen := fake.Requests()
+	for i, name := range []string{"thing7", "thing11"} {
+		req := seen[i].Request
+		order := []int{strings.Index(req.System, "Be kind."), strings.Index(req.System, "# Capability Context (auto-injected)"), strings.Index(req.System, "You are calm.")}
+		if order[0] < 0 || !slices.IsSorted(order) {
+			t.Errorf("turn %d: the system prompt is %q", i+1, req.System)
+		}
+		if !slices.ContainsFunc(req.Tools, func(x llm.Tool) bool { return x.Name == name }) {
+			t.Errorf("turn %d: %s is not among the tools", i+1, name)
+		}
+	}
+	if n := of[event.Notice](events); len(n) != 1 || n[0].Name != "prefix" {
+		t.Errorf("notices = %v, want that the prefix is another one", n)
+	}
+	r.entries(id)
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/door"
 	"ken/internal/govern/policy"
 	"ken/internal/talk/event"
+	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -18,6 +20,18 @@ import (
 
 // strict asks for intents, as the seed does.
 func strict(s *policy.Settings) { s.Intents = policy.Strict }
+
+// withIntents asks for them with other rules than the seed's.
+func withIntents(change func(*IntentRules)) setting {
+	return setting{rules: strict, config: func(c *Config) {
+		inner := c.Intents
+		c.Intents = func(at string) IntentRules {
+			rules := inner(at)
+			change(&rules)
+			return rules
+		}
+	}}
+}
 
 func intend(name, why string) llm.ToolCall {
 	if why == "" {
@@ -39,76 +53,162 @@ func TestS318IntentTool(t *testing.T) {
 	}
 }
 
-// TestS332NoToolWithoutIntent: a call before an intent is refused as a result in
-// the seed's words, and later calls go on.
-func TestS332NoToolWithoutIntent(t *testing.T) {
-	r := open(t, setting{rules: strict})
-	id := r.begin(llmtest.Replies(
-		answers(invoke("tool:greet", `{"name":"A"}`), intend("READ_FILE", ""), invoke("tool:greet", `{"name":"B"}`)),
-		text("Done."),
-	))
-	events := r.say(id, "hello")
-	done(t, events, event.EndAnswer)
-	got := resultTexts(r.entries(id))
-	contains(t, "the first result", got[0], "Intent must be selected before executing tools", "select_active_intent")
-	contains(t, "the second result", got[1], "The intent is READ_FILE")
-	contains(t, "the third result", got[2], "hello B")
-	if made := r.made(); !slices.Equal(made, []string{"tool:greet"}) {
-		t.Errorf("calls = %v, want one", made)
-	}
-	if in := of[event.Intended](events); len(in) != 1 || in[0].Intent != "READ_FILE" || !slices.Equal(in[0].Chain, []string{"READ_FILE"}) {
-		t.Errorf("Intended = %+v", in)
-	}
-}
-
-// TestS333MisuseIsBlocked: what an intent does not cover is refused whatever the
-// prompt says, with what is allowed and how to change it (S3.27, S3.U09).
-func TestS333MisuseIsBlocked(t *testing.T) {
-	r := open(t, setting{rules: strict})
-	id := r.begin(llmtest.Replies(answers(intend("READ_FILE", ""), invoke("tool:save", `{"name":"A"}`)), text("I may not.")))
-	done(t, r.say(id, "save it"), event.EndAnswer)
-	contains(t, "the refusal", resultTexts(r.entries(id))[1], "Tool not allowed under selected intent", "CODE or WRITE_FILE", "select_active_intent")
-	if n := len(r.made()); n != 0 {
-		t.Errorf("%d calls were made, want none", n)
-	}
-}
-
-// TestS334TheSameEveryTime: the same answers of a model give the same results,
-// byte for byte.
-func TestS334TheSameEveryTime(t *testing.T) {
-	var first []string
-	for range 3 {
-		r := open(t, setting{rules: strict})
-		id := r.begin(llmtest.Replies(
-			answers(invoke("tool:greet", `{"name":"A"}`), intend("PLAN", ""), invoke("tool:greet", `{"name":"B"}`), intend("ANALYZE", "to look"), invoke("tool:greet", `{"name":"C"}`), invoke("tool:save", `{"name":"D"}`)),
-			text("Done."),
-		))
-		r.say(id, "hello")
-		got := resultTexts(r.entries(id))
-		if first == nil {
-			first = got
-		}
-		if !slices.Equal(first, got) {
-			t.Errorf("results = %q, want %q as before", got, first)
+// TestT08Intents: what a model must say before it calls, in the seed's words, and
+// how long that holds (S3.23, S3.27, S3.28, S3.32, S3.33, S3.38, S3.U09, C19).
+func TestT08Intents(t *testing.T) {
+	const (
+		none    = "Intent must be selected before executing tools…select_active_intent"
+		wrong   = "Tool not allowed under selected intent"
+		reading = "The intent is READ_FILE"
+	)
+	var (
+		strictly = setting{rules: strict}
+		request  = withIntents(func(r *IntentRules) { r.Request = true })
+		remember = withIntents(func(r *IntentRules) { r.Remember = true })
+		consent  = withIntents(func(r *IntentRules) {
+			r.Consent = func(from, to string) bool { return from == "READ_FILE" && to == "CODE" }
+		})
+		twice  = []step{says("hello", event.EndAnswer), says("once more", event.EndAnswer)}
+		waited = []step{alone("hello", event.EndWaiting), replied(event.Reply{Text: "A"}), goesOn(event.EndAnswer)}
+		read   = intend("READ_FILE", "")
+		code   = intend("CODE", "")
+		ok     = text("Done.")
+		greets = []string{"tool:greet"}
+		saves  = []string{"tool:save"}
+	)
+	chain := func(intents ...string) func(*testing.T, *rig, string) {
+		return func(t *testing.T, r *rig, id string) {
+			in := of[event.Intended](r.events)
+			if n := len(in); n != len(intents) || !slices.Equal(in[n-1].Chain, intents) || in[n-1].Intent != intents[n-1] {
+				t.Errorf("Intended = %+v, want the chain %q", in, intents)
+			}
 		}
 	}
+	tell(t, []story{
+		{
+			name: "no tool without one", setting: strictly, script: []llmtest.Reply{answers(greet("A"), read, greet("B")), ok},
+			made: greets, results: []string{none, reading, "hello B"}, check: chain("READ_FILE"),
+		},
+		{
+			name: "what it does not cover", setting: strictly, script: []llmtest.Reply{answers(read, save("A")), ok},
+			made: []string{}, results: []string{reading, wrong + "…CODE or WRITE_FILE…select_active_intent"},
+		},
+		{ // the first counts, a second needs a reason and is chained and recorded, an unknown one is refused with all names (K3.06, K3.08)
+			name: "several", setting: strictly, script: []llmtest.Reply{answers(read, code, intend("HACK", "because"), save("A"), intend("CODE", "the file must be saved"), save("A")), ok},
+			made: saves, results: []string{
+				reading, "The intent of this turn is READ_FILE…justification", `Unknown intent "HACK"…PLAN, CODE, ANALYZE, DEBUG, WRITE_FILE, READ_FILE, EXECUTE`, wrong, "CODE", "saved",
+			},
+			check: func(t *testing.T, r *rig, id string) {
+				chain("READ_FILE", "CODE")(t, r, id)
+				if got := notes(r.entries(id), "intent"); !slices.Equal(got, []string{"READ_FILE", "CODE: the file must be saved"}) {
+					t.Errorf("recorded = %q", got)
+				}
+			},
+		},
+		{
+			name: "it holds for the turn and no longer", setting: strictly, script: []llmtest.Reply{answers(read, greet("A")), answers(greet("B")), ok, answers(greet("C")), ok}, steps: twice,
+			results: []string{reading, "hello A", "hello B", none},
+		},
+		{
+			name: "it holds for one request", setting: request, script: []llmtest.Reply{answers(read, greet("A")), answers(greet("B")), ok, answers(greet("C")), ok}, steps: twice,
+			results: []string{reading, "hello A", none, none},
+		},
+		{
+			name: "it is remembered in the next turn", setting: remember, script: []llmtest.Reply{answers(read, greet("A")), ok, answers(greet("B")), ok}, steps: twice,
+			results: []string{reading, "hello A", "hello B"},
+		},
+		{ // K3.07
+			name: "a person agrees to a wider one", setting: consent, script: []llmtest.Reply{answers(read, intend("CODE", "must save"), save("A")), ok},
+			steps: []step{answered("hello", event.Escalate, event.Reply{Yes: true})}, made: saves, results: []string{reading, "CODE", "saved"},
+		},
+		{
+			name: "a person does not agree", setting: consent, script: []llmtest.Reply{answers(read, intend("CODE", "must save"), save("A")), ok},
+			steps: []step{answered("hello", event.Escalate, event.Reply{})}, made: []string{}, results: []string{reading, "", wrong},
+		},
+		{
+			name: "a failed turn that is tried again has none", setting: strictly, script: []llmtest.Reply{answers(read), {Fault: llmtest.Auth}, answers(greet("A")), ok},
+			steps: []step{says("hello", event.EndFailed), goesOn(event.EndAnswer)}, results: []string{reading, none},
+		},
+		{
+			name: "an aborted turn that is taken up has none", setting: strictly, script: []llmtest.Reply{answers(read), text("cut short"), answers(greet("A")), ok},
+			steps: []step{aborted("hello", is[event.Delta]), goesOn(event.EndAnswer)}, results: []string{reading, none},
+		},
+		{
+			name: "a turn that waited for a person is the same turn", setting: strictly, script: []llmtest.Reply{answers(read, asking("Whom?")), answers(greet("A")), ok},
+			steps: waited, results: []string{reading, "answered: A", "hello A"},
+		},
+		{
+			name: "that of an earlier request does not come back", setting: request, script: []llmtest.Reply{answers(code, greet("A")), answers(asking("ok?"), save("B")), ok},
+			steps: waited, made: []string{}, results: []string{"The intent is CODE", wrong, "answered: A", none},
+		},
+		{
+			name: "a rewound turn leaves none", setting: remember, script: []llmtest.Reply{text("hi"), answers(code), ok, answers(save("B")), ok},
+			steps: append(twice, rewound(2), says("again", event.EndAnswer)), made: []string{}, results: []string{none},
+		},
+		{
+			name: "that of the turn before a rewound one counts", setting: remember, script: []llmtest.Reply{answers(code), text("hi"), answers(read), ok, answers(save("B")), ok},
+			steps: append(twice, rewound(2), says("again", event.EndAnswer)), made: saves, results: []string{"The intent is CODE", "saved"},
+		},
+	}, inMemory)
 }
 
-// TestS335IntentsWithEveryProvider: the rules hold over each wire, and Gemini and
-// OpenAI are narrowed in the request itself without changing what is declared
-// (S3.29, S3.30).
-func TestS335IntentsWithEveryProvider(t *testing.T) {
+// TestK311AllowedPerWire: the rules hold over every wire. Gemini and OpenAI are
+// narrowed to what the intent allows, by the names under which the tools are
+// declared and with Ken's own among them, while what is declared stays; for
+// Anthropic nothing changes (S3.07, S3.12, S3.29, S3.30, S3.35).
+func TestK311AllowedPerWire(t *testing.T) {
 	for _, w := range llmtest.Wires() {
 		t.Run(string(w), func(t *testing.T) {
-			r := open(t, setting{rules: strict})
-			r.model = wired(t, w, llmtest.Replies(
-				answers(invoke("tool:save", `{"name":"A"}`)), answers(intend("CODE", "")), answers(invoke("tool:save", `{"name":"A"}`)), text("Done."),
-			))
+			s := withIntents(func(rules *IntentRules) {
+				rules.Allows = func(intent string, e *door.Entry) bool {
+					return intent == "CODE" || policy.Of(e.Capability).Class == policy.Read
+				}
+			})
+			s.tools = func(r *rig) { // its name is none that a wire takes
+				r.tool("tool:save as…", "Save under another name", nameSchema, changing, r.does["tool:save"])
+				saying("tool:look-up", reading, "seen")(r)
+			}
+			r := open(t, s)
+			r.cfg.Terms = Terms{Delivery: model.Whole}.Always
+			r.Engine = New(r.cfg)
+			var seen []llmtest.Seen
+			replies := llmtest.Replies(
+				answers(call("save", `{"name":"A"}`)), answers(intend("READ_FILE", "")), answers(call("save", `{"name":"A"}`)),
+				answers(intend("CODE", "to save it")), answers(call("save", `{"name":"A"}`)), text("Done."),
+			)
+			r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
+				seen = append(seen, s)
+				return replies(s)
+			})
 			id := r.session()
 			done(t, r.say(id, "save it"), event.EndAnswer)
+			declared := toolNames(seen[0].Request.Tools)
+			narrowed := slices.DeleteFunc(slices.Clone(declared), func(n string) bool { return n == "save" || n == "save_as" })
+			for _, name := range []string{"look-up", toolIntent, toolDescribe, toolFinish} {
+				if !slices.Contains(narrowed, name) || !slices.Contains(declared, "save_as") {
+					t.Fatalf("declared = %q, want %s and save_as", declared, name)
+				}
+			}
+			for i, s := range seen {
+				want := [][]string{nil, nil, narrowed, narrowed, nil, nil}[i]
+				if w == llmtest.Messages {
+					want = nil
+					if s.Choice != seen[0].Choice {
+						t.Errorf("request %d has tool_choice %s, the first had %s", i+1, s.Choice, seen[0].Choice)
+					}
+				}
+				got := slices.Sorted(slices.Values(s.Request.Allowed))
+				if !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+					t.Errorf("request %d allows %q, want %q", i+1, got, want)
+				}
+				if !slices.EqualFunc(s.Request.Tools, seen[0].Request.Tools, func(a, b llm.Tool) bool { return a.Name == b.Name && string(a.Schema) == string(b.Schema) }) {
+					t.Errorf("request %d declares other tools than the first", i+1)
+				}
+			}
 			got := resultTexts(r.entries(id))
-			contains(t, "the refusal", got[0], "Intent must be selected before executing tools")
-			contains(t, "the result", got[2], "saved")
+			contains(t, "the first refusal", got[0], "Intent must be selected before executing tools")
+			contains(t, "the second refusal", got[2], "Tool not allowed under selected intent")
+			contains(t, "the result", got[4], "saved")
 		})
 	}
 }
@@ -119,7 +219,7 @@ func TestS336IntentsTouchNothingElse(t *testing.T) {
 	var kinds [2][]session.Kind
 	for i, set := range []func(*policy.Settings){nil, func(s *policy.Settings) { s.Intents = policy.Relaxed }} {
 		r := open(t, setting{rules: set})
-		id := r.begin(llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`)), text("Done.")))
+		id := r.begin(llmtest.Replies(answers(greet("A")), text("Done.")))
 		r.say(id, "hello")
 		kinds[i] = kindsOf(r.entries(id))
 	}
@@ -130,7 +230,6 @@ func TestS336IntentsTouchNothingElse(t *testing.T) {
 
 // TestT08EveryToolUnderEveryIntent: the matrix of the seed, through the engine.
 func TestT08EveryToolUnderEveryIntent(t *testing.T) {
-	classes := map[string]capability.Effects{"tool:greet": reading, "tool:save": changing, "tool:far": {ReadOnly: capability.No, OpenWorld: capability.Yes, Destructive: capability.No}}
 	may := map[string][]string{
 		"tool:greet": {"ANALYZE", "DEBUG", "READ_FILE"},
 		"tool:save":  {"CODE", "WRITE_FILE"},
@@ -141,15 +240,12 @@ func TestT08EveryToolUnderEveryIntent(t *testing.T) {
 			strict(s)
 			s.Rules = append(s.Rules, policy.Rule{ID: "far", Effect: policy.Allow, Capabilities: []string{"tool:far"}, Reason: "tests", Where: "test:9"})
 		},
-		tools: func(r *rig) {
-			r.tool("tool:far", "Reaches far", anySchema, classes["tool:far"], func(context.Context, capability.Call) (capability.Result, error) { return said("reached") })
-		},
+		tools: saying("tool:far", capability.Effects{ReadOnly: capability.No, OpenWorld: capability.Yes, Destructive: capability.No}, "reached"),
 	})
-	for tool := range classes {
+	for tool := range may {
 		for _, intent := range policy.Intents() {
-			args := `{"name":"A"}`
 			before := r.count(tool)
-			id := r.begin(llmtest.Replies(answers(intend(intent, ""), invoke(tool, args)), text("Done.")))
+			id := r.begin(llmtest.Replies(answers(intend(intent, ""), invoke(tool, `{"name":"A"}`)), text("Done.")))
 			r.turn(event.Input{Session: id, Text: "hello", Alone: true})
 			ran := r.count(tool) > before
 			if want := slices.Contains(may[tool], intent); ran != want {
@@ -159,136 +255,22 @@ func TestT08EveryToolUnderEveryIntent(t *testing.T) {
 	}
 }
 
-// TestT08SeveralSelections: the first counts, a second needs a reason and is
-// chained and recorded, an unknown one is refused with all names (K3.06, K3.08).
-func TestT08SeveralSelections(t *testing.T) {
-	r := open(t, setting{rules: strict})
-	id := r.begin(llmtest.Replies(
-		answers(intend("READ_FILE", ""), intend("CODE", ""), intend("HACK", "because"), invoke("tool:save", `{"name":"A"}`), intend("CODE", "the file must be saved"), invoke("tool:save", `{"name":"A"}`)),
-		text("Done."),
-	))
-	events := r.say(id, "hello")
-	entries := r.entries(id)
-	got := resultTexts(entries)
-	contains(t, "a second without a reason", got[1], "The intent of this turn is READ_FILE", "justification")
-	contains(t, "an unknown one", got[2], `Unknown intent "HACK"`, "PLAN, CODE, ANALYZE, DEBUG, WRITE_FILE, READ_FILE, EXECUTE")
-	contains(t, "the call between", got[3], "Tool not allowed under selected intent")
-	contains(t, "the last", got[5], "saved")
-	in := of[event.Intended](events)
-	if len(in) != 2 || !slices.Equal(in[1].Chain, []string{"READ_FILE", "CODE"}) || in[1].Justification != "the file must be saved" {
-		t.Errorf("Intended = %+v, want the chain", in)
-	}
-	var notes []string
-	for _, e := range entries {
-		if e.Kind == session.Note && e.Name == "intent" {
-			notes = append(notes, e.Text)
-		}
-	}
-	if !slices.Equal(notes, []string{"READ_FILE", "CODE: the file must be saved"}) {
-		t.Errorf("recorded = %q", notes)
-	}
-}
-
-// TestT08TurnAndRequest: an intent holds for the turn and no longer; with the
-// literal rule it holds for one request (C19, S3.23, S3.28).
-func TestT08TurnAndRequest(t *testing.T) {
-	for _, request := range []bool{false, true} {
-		r := open(t, setting{rules: strict, config: func(c *Config) {
-			inner := c.Intents
-			c.Intents = func(at string) IntentRules {
-				rules := inner(at)
-				rules.Request = request
-				return rules
-			}
-		}})
-		id := r.begin(llmtest.Replies(
-			answers(intend("READ_FILE", ""), invoke("tool:greet", `{"name":"A"}`)), answers(invoke("tool:greet", `{"name":"B"}`)), text("Done."),
-			answers(invoke("tool:greet", `{"name":"C"}`)), text("Done."),
-		))
-		r.say(id, "hello")
-		r.say(id, "once more")
-		got := resultTexts(r.entries(id))
-		if ok := strings.Contains(got[2], "hello B"); ok == request {
-			t.Errorf("request %v: the next request gave %q", request, got[2])
-		}
-		contains(t, "the next turn", got[3], "Intent must be selected before executing tools")
-	}
-}
-
-// TestS338RememberedIntent: with Remember set, an intent also holds in the next
-// turn.
-func TestS338RememberedIntent(t *testing.T) {
-	r := open(t, setting{rules: strict, config: func(c *Config) {
-		inner := c.Intents
-		c.Intents = func(at string) IntentRules {
-			rules := inner(at)
-			rules.Remember = true
-			return rules
-		}
-	}})
-	id := r.begin(llmtest.Replies(
-		answers(intend("READ_FILE", ""), invoke("tool:greet", `{"name":"A"}`)), text("Done."), answers(invoke("tool:greet", `{"name":"B"}`)), text("Done."),
-	))
-	r.say(id, "hello")
-	r.say(id, "once more")
-	contains(t, "the next turn", resultTexts(r.entries(id))[2], "hello B")
-}
-
-// TestT08Escalation: a person may have to agree to a wider intent (K3.07).
-func TestT08Escalation(t *testing.T) {
-	for _, yes := range []bool{false, true} {
-		r := open(t, setting{rules: strict, config: func(c *Config) {
-			inner := c.Intents
-			c.Intents = func(at string) IntentRules {
-				rules := inner(at)
-				rules.Consent = func(from, to string) bool { return from == "READ_FILE" && to == "CODE" }
-				return rules
-			}
-		}})
-		id := r.begin(llmtest.Replies(answers(intend("READ_FILE", ""), intend("CODE", "must save"), invoke("tool:save", `{"name":"A"}`)), text("Done.")))
-		var asked []event.Asked
-		for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a, ok := e.(event.Asked); ok {
-				asked = append(asked, a)
-				if err := r.Reply(context.Background(), ada, id, a.ID, event.Reply{Yes: yes}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if len(asked) != 1 || asked[0].What != event.Escalate {
-			t.Fatalf("Asked = %+v, want one about the intent", asked)
-		}
-		if saved := r.count("tool:save") == 1; saved != yes {
-			t.Errorf("reply %v: saved %v", yes, saved)
-		}
-		r.entries(id)
-	}
-}
-
 // TestT08TwoSessionsAtOnce: an intent of one is none of the other's (K0.05).
 func TestT08TwoSessionsAtOnce(t *testing.T) {
 	r := open(t, setting{rules: strict})
 	r.model = &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
 		said := ""
-		results := 0
 		for _, m := range s.Request.Messages {
-			for _, b := range m.Blocks {
-				said += b.Text
-				if b.Result != nil {
-					results++
-				}
-			}
+			said += textOf(m.Blocks)
 		}
+		results := len(resultsIn(s.Request.Messages))
 		switch {
 		case results >= 6:
 			return text("Done.")
 		case strings.Contains(said, "with intent") && results == 0:
-			return answers(intend("READ_FILE", ""), invoke("tool:greet", `{"name":"0"}`))
+			return answers(intend("READ_FILE", ""), greet("0"))
 		}
-		return answers(invoke("tool:greet", fmt.Sprintf(`{"name":"%d"}`, results)))
+		return answers(greet(fmt.Sprint(results)))
 	}}
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -298,7 +280,7 @@ func TestT08TwoSessionsAtOnce(t *testing.T) {
 			if with {
 				message = "with intent"
 			}
-			events, err := r.try(soon(t), event.Input{Session: id, Text: message, Alone: true})
+			events, err := r.try(context.Background(), event.Input{Session: id, Text: message, Alone: true})
 			if err != nil {
 				t.Error(err)
 			}
@@ -310,38 +292,4 @@ func TestT08TwoSessionsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// TestT08AbortAndRetryEndTheIntent: a turn that is taken up again after an abort
-// has no intent, and nor has one that repeats a message.
-func TestT08AbortAndRetryEndTheIntent(t *testing.T) {
-	r := open(t, setting{rules: strict})
-	id := r.begin(llmtest.Replies(answers(intend("READ_FILE", "")), text("cut short"), answers(invoke("tool:greet", `{"name":"B"}`)), text("Done.")))
-	for e, err := range r.Turn(soon(t), event.Input{Principal: ada, Session: id, Text: "hello"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d, ok := e.(event.Delta); ok && d.Text != "" {
-			break
-		}
-	}
-	r.entries(id)
-	done(t, r.turn(event.Input{Session: id, Continue: true}), event.EndAnswer)
-	got := resultTexts(r.entries(id))
-	contains(t, "after the abort", got[len(got)-1], "Intent must be selected before executing tools")
-}
-
-// TestT08HalfACallIsNone: a stream that breaks off after a call has no effect,
-// and the call that comes whole has it once (K3.04).
-func TestT08HalfACallIsNone(t *testing.T) {
-	r := open(t, setting{})
-	id := r.begin(llmtest.Replies(
-		llmtest.Reply{Text: "I save it now, and then", Calls: []llm.ToolCall{invoke("tool:save", `{"name":"A"}`)}, Fault: llmtest.Cut, Fragments: 2},
-		answers(invoke("tool:save", `{"name":"A"}`)), text("Done."),
-	))
-	done(t, r.say(id, "hello"), event.EndAnswer)
-	if n := r.count("tool:save"); n != 1 {
-		t.Errorf("tool:save ran %d times, want once", n)
-	}
-	r.entries(id)
 }

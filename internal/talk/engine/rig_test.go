@@ -61,6 +61,9 @@ type rig struct {
 	model llm.Model
 	row   model.Row
 	retry Retry // of the last turn that asked for the model
+
+	events []event.Event // of the last turn that was watched
+	asked  event.Asked   // the last question of all of them
 }
 
 // A setting changes a rig before it is made.
@@ -75,6 +78,7 @@ type setting struct {
 	inline int           // bytes of text that a runner leaves in a result
 	find   func()        // is called before anything is found
 	only   bool          // there is nothing but tools
+	status bool          // the engine can ask what became of a call
 	own    []executor.Tool
 }
 
@@ -239,6 +243,12 @@ func open(t testing.TB, s setting) *rig {
 			return IntentRules{Names: policy.Intents()}
 		},
 	}
+	if s.status {
+		r.cfg.CallStatus = func(ctx context.Context, call capability.Call) (CallStatus, bool, error) {
+			status, ok, err := r.run.CallStatus(ctx, call)
+			return CallStatus(status), ok, err
+		}
+	}
 	if s.config != nil {
 		s.config(&r.cfg)
 	}
@@ -321,13 +331,27 @@ func (r *rig) session() string {
 // turn takes a turn to its end and gives what happened.
 func (r *rig) turn(in event.Input) []event.Event {
 	r.t.Helper()
-	events, err := r.try(context.Background(), in)
-	if err != nil {
-		r.t.Fatalf("Turn(%+v) = %v", in, err)
-	}
-	return events
+	return r.watch(context.Background(), in, func(event.Event) {})
 }
 
+// watch is turn, and shows each event when it comes.
+func (r *rig) watch(ctx context.Context, in event.Input, see func(event.Event)) []event.Event {
+	r.t.Helper()
+	in.Principal, r.events = ada, nil
+	for e, err := range r.Turn(ctx, in) {
+		if err != nil {
+			r.t.Fatalf("Turn(%+v) = %v", in, err)
+		}
+		r.events = append(r.events, e)
+		if a, ok := e.(event.Asked); ok {
+			r.asked = a
+		}
+		see(e)
+	}
+	return r.events
+}
+
+// try is turn for what may fail, and for several at once.
 func (r *rig) try(ctx context.Context, in event.Input) ([]event.Event, error) {
 	if in.Principal.ID == "" {
 		in.Principal = ada
@@ -404,7 +428,7 @@ func done(t testing.TB, events []event.Event, want event.End) event.Done {
 		t.Fatal("nothing happened")
 	}
 	d, ok := events[len(events)-1].(event.Done)
-	if !ok || d.Reason != want {
+	if !ok || d.Reason != want || want == event.EndFailed && d.Why == "" {
 		t.Fatalf("the turn ended with %s (%s), want %s", d.Reason, d.Why, want)
 	}
 	return d
@@ -449,28 +473,6 @@ func contains(t testing.TB, what, text string, parts ...string) {
 	for _, p := range parts {
 		if !strings.Contains(text, p) {
 			t.Errorf("%s is %q, want %q in it", what, text, p)
-		}
-	}
-}
-
-// soon ends what takes too long.
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// sayAndAbort says something, and gives the turn up after its first call.
-func (r *rig) sayAndAbort(id, text string) {
-	r.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	for e, err := range r.Turn(ctx, event.Input{Principal: ada, Session: id, Text: text}) {
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if _, ok := e.(event.Finished); ok {
-			cancel()
 		}
 	}
 }
