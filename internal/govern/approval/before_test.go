@@ -113,7 +113,7 @@ func TestAskedAgainNearest(t *testing.T) {
 // TestAskedAgainManyPlaces: a list that is cut says by how much; without a
 // redactor no value is shown.
 func TestAskedAgainManyPlaces(t *testing.T) {
-	d := newDesk(t, storetest.Open(t, storetest.Address(t)), approval.Config{})
+	d := newDesk(t, storetest.Open(t, storetest.SQLite(t)), approval.Config{})
 	object := func(v string) capability.Call {
 		var b strings.Builder
 		for i := range 30 {

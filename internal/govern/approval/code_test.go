@@ -92,9 +92,7 @@ func TestReplacedWhilePending(t *testing.T) {
 	if evil.covered(t, d, c.Now()) {
 		t.Error("bytes that nobody approved are covered")
 	}
-	if got, err := d.Get(ctx, second.ID); err != nil || got.State != approval.Pending {
-		t.Errorf("the other question = %s, %v; want pending", got.State, err)
-	}
+	wantState(t, "the other question", d, second.ID, approval.Pending)
 }
 
 // TestGrantsAreAsWideAsTheySay: a grant covers the exact call, calls with the
@@ -190,27 +188,16 @@ func TestPrefixCoversItsFiles(t *testing.T) {
 		return j
 	}
 	here, there := in("/ws", "./build.sh"), in("/ws/sub", "./build.sh")
-	first, err := d.Ask(ctx, here.question())
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := d.Ask(ctx, there.question())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Settle(ctx, first.ID, approval.Answer{By: ann, Effect: approval.Yes, Scope: approval.Always, Covers: approval.CoverPrefix}); err != nil {
-		t.Fatal(err)
-	}
+	first := ask(t, d, here.question())
+	other := ask(t, d, there.question())
+	settle(t, d, first.ID, approval.Answer{By: ann, Effect: approval.Yes, Scope: approval.Always, Covers: approval.CoverPrefix})
 	if more := in("/ws", "./build.sh", "more"); !here.covered(t, d, c.Now()) || !more.covered(t, d, c.Now()) {
 		t.Error("the approved command is not covered")
 	}
 	if there.covered(t, d, c.Now()) {
 		t.Error("a script in another folder is covered")
 	}
-	if other, err = d.Get(ctx, other.ID); err != nil || other.State != approval.Pending {
-		t.Errorf("the other command's request: %v %v", other.State, err)
-	}
-	if again, err := d.Ask(ctx, there.question()); err != nil || again.State != approval.Pending {
-		t.Errorf("asked again: %v %v", again.State, err)
+	if again := ask(t, d, there.question()); again.ID != other.ID || again.State != approval.Pending {
+		t.Errorf("the other command's request, asked again: %+v", again)
 	}
 }

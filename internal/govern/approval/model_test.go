@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -146,8 +147,9 @@ func (m *model) settle(t *modelTicket, a approval.Answer) {
 // TestModel: whatever is done, in whatever order and with restarts between, the
 // desk agrees with the model about every ticket and every call's grants.
 func TestModel(t *testing.T) {
+	testkit.CI(t, "goes through a hundred histories")
 	rapid.Check(t, func(r *rapid.T) {
-		s, err := store.Open(ctx, storetest.Address(t), "") // closed with each run
+		s, err := store.Open(ctx, storetest.SQLite(t), "") // closed with each run
 		if err != nil {
 			r.Fatal(err)
 		}

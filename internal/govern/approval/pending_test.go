@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -15,8 +16,9 @@ import (
 // sessions of any name and for any capability, is denied at some point. What has
 // been answered or has expired makes room.
 func TestLargePendingIsBounded(t *testing.T) {
+	testkit.CI(t, "asks with calls of megabytes")
 	c := newClock()
-	d := newDesk(t, storetest.Open(t, storetest.Address(t)), approval.Config{Now: c.Now, For: time.Hour})
+	d := newDesk(t, storetest.Open(t, storetest.SQLite(t)), approval.Config{Now: c.Now, For: time.Hour})
 	big := strings.Repeat("x", 4<<20)
 	ask := func(i int) (approval.Ticket, error) {
 		call := callOf(fmt.Sprintf(`{"n": %d, "text": %q}`, i, big))
@@ -54,7 +56,5 @@ func TestLargePendingIsBounded(t *testing.T) {
 	if _, more := fill(200); more != n {
 		t.Errorf("%d fit when all have expired, want %d", more, n)
 	}
-	if list, err := d.List(ctx, approval.Filter{Tenant: ann.Tenant, States: []approval.State{approval.Pending}}); err != nil || len(list) != n {
-		t.Errorf("%d wait, %v, want %d", len(list), err, n)
-	}
+	wantList(t, d, n, approval.Pending)
 }

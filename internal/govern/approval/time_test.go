@@ -13,31 +13,28 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// inTime runs a test by a clock of its own, with a desk on a store. That is
-// SQLite: a server's clock cannot be moved.
-func inTime(t *testing.T, c approval.Config, do func(t *testing.T, d *approval.Desk)) {
-	file := storetest.SQLite(t)
-	synctest.Test(t, func(t *testing.T) {
+// inTime is a test by a clock of its own, with a desk on a store. That is SQLite: a
+// server's clock cannot be moved.
+func inTime(file string, c approval.Config, do func(t *testing.T, d *approval.Desk)) func(t *testing.T) {
+	return func(t *testing.T) {
 		s, err := store.Open(context.Background(), file, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		do(t, newDesk(t, s, c))
-	})
+	}
 }
 
 // TestExpiry: a question waits its time, to the microsecond; then it is expired
 // and not denied, cannot be answered, and the call is asked about again.
 func TestExpiry(t *testing.T) {
-	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
+	synctest.Test(t, inTime(storetest.SQLite(t), approval.Config{}, func(t *testing.T, d *approval.Desk) {
 		q := about(callOf(`{}`))
 		q.For = time.Minute
 		first := ask(t, d, q)
 		time.Sleep(time.Minute - time.Microsecond)
-		if got, err := d.Get(ctx, first.ID); err != nil || got.State != approval.Pending {
-			t.Errorf("before its time = %s, %v", got.State, err)
-		}
+		wantState(t, "before its time", d, first.ID, approval.Pending)
 		time.Sleep(time.Microsecond)
 		got, err := d.Get(ctx, first.ID)
 		if err != nil || got.State != approval.Expired || capability.KindOf(got.Err()) != capability.Unapproved {
@@ -47,9 +44,7 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("Settle after its time = %v", err)
 		}
 		for state, want := range map[approval.State]int{approval.Pending: 0, approval.Expired: 1, approval.Denied: 0} {
-			if list, err := d.List(ctx, approval.Filter{Tenant: "acme", States: []approval.State{state}}); err != nil || len(list) != want {
-				t.Errorf("List(%s) = %d, %v; want %d", state, len(list), err, want)
-			}
+			wantList(t, d, want, state)
 		}
 		with := q
 		with.Again = first.ID
@@ -63,13 +58,13 @@ func TestExpiry(t *testing.T) {
 		if third := ask(t, d, q); third.ID != second.ID {
 			t.Errorf("asked once more = %s, want %s", third.ID, second.ID)
 		}
-	})
+	}))
 }
 
 // TestWait: a waiting caller learns of an answer and of the expiry; the end of its
 // own context ends the wait too.
 func TestWait(t *testing.T) {
-	inTime(t, approval.Config{}, func(t *testing.T, d *approval.Desk) {
+	synctest.Test(t, inTime(storetest.SQLite(t), approval.Config{}, func(t *testing.T, d *approval.Desk) {
 		q := about(callOf(`{}`))
 		q.For = 20 * time.Second
 		wait := func(ctx context.Context, id string) <-chan string {
@@ -112,7 +107,7 @@ func TestWait(t *testing.T) {
 		if _, err := d.Wait(ctx, "nonesuch"); !errors.Is(err, approval.ErrNoTicket) {
 			t.Errorf("Wait for nothing = %v", err)
 		}
-	})
+	}))
 }
 
 // TestGrantTimes: each scope ends when it says; what is over can be looked up
@@ -124,7 +119,7 @@ func TestGrantTimes(t *testing.T) {
 		holds time.Duration
 	}{{approval.Once, time.Minute}, {approval.Session, time.Hour}, {approval.Until, 30 * time.Minute}, {approval.Always, 2 * time.Hour}}
 	for _, test := range tests {
-		inTime(t, conf, func(t *testing.T, d *approval.Desk) {
+		synctest.Test(t, inTime(storetest.SQLite(t), conf, func(t *testing.T, d *approval.Desk) {
 			call := callOf(`{}`)
 			a := yes(test.scope)
 			if test.scope == approval.Until {
@@ -153,24 +148,8 @@ func TestGrantTimes(t *testing.T) {
 			if _, err := d.Get(ctx, ticket.ID); !errors.Is(err, approval.ErrNoTicket) {
 				t.Errorf("%s: Get three days later = %v", test.scope, err)
 			}
-		})
+		}))
 	}
-}
-
-// TestQuietTime: "do not ask again" ends with the session's time.
-func TestQuietTime(t *testing.T) {
-	inTime(t, approval.Config{SessionFor: time.Hour}, func(t *testing.T, d *approval.Desk) {
-		q := about(callOf(`{}`))
-		settle(t, d, ask(t, d, q).ID, no(approval.Session))
-		time.Sleep(time.Hour - time.Microsecond)
-		if got := ask(t, d, q); got.State != approval.Denied {
-			t.Errorf("within the hour = %s", got.State)
-		}
-		time.Sleep(time.Microsecond)
-		if got := ask(t, d, q); got.State != approval.Pending {
-			t.Errorf("after the hour = %s", got.State)
-		}
-	})
 }
 
 // TestQuietFolder: "do not ask again" holds in the folder of the call, as grants do.
@@ -202,12 +181,8 @@ func TestClockMovedBack(t *testing.T) {
 
 		clock.advance(31 * 24 * time.Hour)
 		if seen {
-			if got, err := d.Get(ctx, old.ID); err != nil || got.State != approval.Expired {
-				t.Fatalf("Get = %s, %v; want expired", got.State, err)
-			}
-			if got := grantsFor(t, d, held); len(got) != 0 {
-				t.Fatalf("Grants = %v; want none", got)
-			}
+			wantState(t, "a month later", d, old.ID, approval.Expired)
+			wantGrants(t, "a month later", d, held, 0)
 		} else {
 			other := callOf(`{}`)
 			other.Target = "tool:other"
@@ -218,28 +193,34 @@ func TestClockMovedBack(t *testing.T) {
 		if got, err := d.Settle(ctx, old.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) || got.State != approval.Expired {
 			t.Errorf("seen %v: Settle after the clock went back = %s, %v; want expired", seen, got.State, err)
 		}
-		if got := grantsFor(t, d, held); len(got) != 0 {
-			t.Errorf("seen %v: a grant holds again: %v", seen, got)
-		}
+		wantGrants(t, "after the clock went back", d, held, 0)
 		if _, err := d.Consume(ctx, granted.Grant); !errors.Is(err, approval.ErrEnded) {
 			t.Errorf("seen %v: Consume = %v; want it ended", seen, err)
 		}
-		if list, err := d.Held(ctx, approval.Filter{Tenant: "acme"}); err != nil || len(list) != 0 {
-			t.Errorf("seen %v: Held = %v, %v; want none", seen, list, err)
-		}
+		wantHeld(t, d, 0)
 		q.Call = callOf(`{"n":3}`)
 		next := ask(t, d, q)
 		clock.advance(time.Hour - time.Second)
-		if got, err := d.Get(ctx, next.ID); err != nil || got.State != approval.Pending {
-			t.Errorf("seen %v: a new question = %s, %v; want pending", seen, got.State, err)
-		}
+		wantState(t, "a new question", d, next.ID, approval.Pending)
 		clock.advance(time.Second)
-		if got, err := d.Get(ctx, next.ID); err != nil || got.State != approval.Expired {
-			t.Errorf("seen %v: a new question = %s, %v; want expired", seen, got.State, err)
-		}
+		wantState(t, "a new question", d, next.ID, approval.Expired)
 		clock.advance(-time.Hour)
 		if _, err := d.Settle(ctx, next.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) {
 			t.Errorf("seen %v: Settle = %v; want expired", seen, err)
+		}
+	}
+}
+
+// TestTimesAreAskedForAnew: how long a question waits is what is said when it is
+// asked; a zero, and what makes no sense, is the usual.
+func TestTimesAreAskedForAnew(t *testing.T) {
+	times, c := approval.Times{}, newClock()
+	d := newDesk(t, storetest.Open(t, storetest.SQLite(t)), approval.Config{For: time.Second, Now: c.Now, Times: func() approval.Times { return times }})
+	for i, tt := range []struct{ says, want time.Duration }{{0, 24 * time.Hour}, {time.Minute, time.Minute}, {-1, 24 * time.Hour}} {
+		times.For = tt.says
+		got := ask(t, d, approval.Question{Call: callOf(`{"n":"` + string(rune('a'+i)) + `"}`)})
+		if waits := got.Expires.Sub(got.Asked); waits != tt.want {
+			t.Errorf("with %v a question waits %v, want %v", tt.says, waits, tt.want)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestKnownIsChecked(t *testing.T) {
 func TestSpend(t *testing.T) {
 	a, b, s := twoDesks(t, approval.Config{})
 	call := callOf(`{}`)
-	for round := range 10 {
+	for round := range rounds(10) {
 		given := settle(t, a, ask(t, a, about(call)).ID, yes(approval.Once))
 		var all sync.WaitGroup
 		used := make([]bool, 8)
@@ -150,17 +150,4 @@ func TestAskUnless(t *testing.T) {
 	}
 	q.Unless = store.Key("effect", "y")
 	ask(t, a, q)
-}
-
-// TestPendingHoldsOverDesks: desks that know nothing of each other's questions keep the
-// bound together.
-func TestPendingHoldsOverDesks(t *testing.T) {
-	a, b, _ := twoDesks(t, approval.Config{Pending: func() int { return 3 }})
-	for i, d := range []*approval.Desk{a, b, a} {
-		grantsFor(t, d, callOf(`{}`))
-		ask(t, d, about(callOf(`{"n":`+string(rune('0'+i))+`}`)))
-	}
-	if got, err := b.Ask(ctx, about(callOf(`{"n":9}`))); err == nil {
-		t.Errorf("the fourth question was asked: %+v", got)
-	}
 }
