@@ -12,10 +12,7 @@ func decideShell(t *testing.T, tool policy.Tool, c capability.Capability, argv .
 	t.Helper()
 	s := policy.Defaults(policy.Personal)
 	s.Access.Tools = map[string]policy.Tool{"shell": tool}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, s)
 	q := policy.Request{
 		Principal: capability.Principal{ID: "ann"}, Capability: policy.Of(&c), Origin: capability.ByPerson, Surface: policy.SurfaceRun,
 	}
@@ -108,10 +105,7 @@ func TestHiddenPrograms(t *testing.T) {
 	s.Access.Tools = map[string]policy.Tool{"shell": {Enabled: true, Mode: policy.AccessFull}}
 	s.Intents = policy.Off
 	s.Rules = []policy.Rule{{ID: "status", Effect: policy.Allow, Capabilities: []string{"tool:git-status"}}, {ID: "log", Effect: policy.Allow, Capabilities: []string{"tool:shell"}, Argv: [][][]string{{{"git"}, {"log"}}}}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, s)
 	const hidden = "filter.clean in .git/config"
 	ask := func(c capability.Capability, facts policy.Facts, grants ...policy.Grant) policy.Decision {
 		return rules.Decide(&policy.Request{

@@ -36,17 +36,6 @@ func thousand() policy.Settings {
 	return s
 }
 
-func decideAll(b *testing.B, r *policy.Rules, requests []*policy.Request) {
-	for _, q := range requests {
-		r.Decide(q)
-	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		r.Decide(requests[i%len(requests)])
-	}
-}
-
 func requests() map[string][]*policy.Request {
 	read, write, exec, net := ask(tool("read_file")), ask(tool("write_to_file")), ask(tool("shell")), ask(made(policy.Network, capability.TrustRemote))
 	read.Intent, write.Intent, exec.Intent, net.Intent = "READ_FILE", "CODE", "EXECUTE", "EXECUTE"
@@ -69,50 +58,15 @@ func requests() map[string][]*policy.Request {
 func BenchmarkDecide(b *testing.B) {
 	r := compile(b, thousand())
 	for name, list := range requests() {
-		b.Run("rules=1000/"+name, func(b *testing.B) { decideAll(b, r, list) })
-	}
-}
-
-// BenchmarkDecideFirst judges a kind of call that was never seen before.
-func BenchmarkDecideFirst(b *testing.B) {
-	r := compile(b, thousand())
-	q := requests()["read"][0]
-	b.ReportAllocs()
-	for i := range b.N {
-		q.Principal.Tenant = fmt.Sprint(i)
-		r.Decide(q)
-	}
-}
-
-// BenchmarkDecideCedar has an organisation's policies that read arguments.
-func BenchmarkDecideCedar(b *testing.B) {
-	s := thousand()
-	s.Cedar = []policy.CedarFile{{Name: "org.cedar", Text: []byte(`
-forbid (principal, action, resource) when { context.path like "secret/*" };
-forbid (principal, action, resource) when { context.host like "*.evil.example" && context.risk > 50 };
-`)}}
-	decideAll(b, compile(b, s), requests()["read"])
-}
-
-func BenchmarkVisible(b *testing.B) {
-	r := compile(b, thousand())
-	v := &policy.Viewer{Principal: who("dev"), Surface: policy.SurfaceChat}
-	caps := make([]policy.Capability, 10_000)
-	for i := range caps {
-		caps[i] = made(policy.Class(1+i%6), capability.Trust(i%4))
-		caps[i].Name = fmt.Sprintf("cap%d", i)
-		caps[i].ID = capability.ID("tool:" + caps[i].Name)
-	}
-	b.ReportAllocs()
-	for i := range b.N {
-		r.Visible(v, &caps[i%len(caps)])
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	s := thousand()
-	b.ReportAllocs()
-	for range b.N {
-		compile(b, s)
+		b.Run("rules=1000/"+name, func(b *testing.B) {
+			for _, q := range list {
+				r.Decide(q)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				r.Decide(list[i%len(list)])
+			}
+		})
 	}
 }

@@ -171,23 +171,34 @@ forbid (principal, action, resource) when { context.command like "make *" };
 }
 
 // TestCedarRefused: a file that does not parse, speaks of what there is not, or
-// carries an unknown annotation is refused with its place.
+// carries an unknown annotation is refused with its place, in words of people who
+// write policies.
 func TestCedarRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"forbid (principal, action, resource":                                                         "org.cedar",
+		"permit(principal, action, resource)\n":                                                       "org.cedar:2:1: ; is missing at the end of the file",
+		"permit(principal, action, resource) when { resource.kind == \"tool };":                       "org.cedar:1:61: a string is not closed: a quotation mark is missing",
+		"permitt(principal, action, resource);":                                                       "org.cedar:1:8: a policy begins with permit or forbid, not with permitt",
+		"permit(principal action, resource);":                                                         "org.cedar:1:24: , is missing before action",
+		"permit(principal, action, resource) when { resource. };":                                     "a name is missing near \";\"",
+		"permit(principal, action, resource) when { == 5 };":                                          "a value is missing near \"5\"",
+		"permit(principal, action, resource) when { resource.knd == \"tool\" };":                      "org.cedar:1:1: attribute `knd` on entity type `Capability` not found; see the schema",
+		"permit(principal, action == Action::\"cal\", resource);":                                     "org.cedar:1:1: unrecognized action `Action::\"cal\"`; see the schema",
 		"\nforbid (principal, action, resource) when { context.pth == \"x\" };":                       "org.cedar:2:1",
 		"forbid (principal, action, resource) when { context.risk == \"x\" };":                        "org.cedar:1:1",
-		"forbid (principal, action == Action::\"cal\", resource);":                                    "org.cedar:1:1",
 		"@aks(\"once\") permit (principal, action, resource);":                                        "unknown annotation @aks",
 		"@ask(\"never\") permit (principal, action, resource);":                                       "unknown value @ask(\"never\")",
 		"@id(\"a\") permit(principal,action,resource); @id(\"a\") permit(principal,action,resource);": "two rules are named a",
 		"\nforbid (principal, action, resource == Capability::\"tool:cre\u0300me\");":                 "line 2 is not in Unicode normalization form C",
 	} {
-		s := policy.Defaults(policy.Personal)
-		s.Cedar = []policy.CedarFile{{Name: "org.cedar", Text: []byte(text)}}
-		r, err := policy.Compile(s)
+		r, err := policy.Compile(policy.Settings{Cedar: []policy.CedarFile{{Name: "org.cedar", Text: []byte(text)}}})
 		if err == nil || r != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Compile(%q) = %v, want %q", text, err, want)
+			continue
+		}
+		for _, inner := range []string{"parse error", "<input>", "for policy"} {
+			if strings.Contains(err.Error(), inner) {
+				t.Errorf("Compile(%q) = %v, which says %q", text, err, inner)
+			}
 		}
 	}
 }

@@ -25,10 +25,7 @@ func shellCall(argv ...string) policy.Request {
 func TestNamedFiles(t *testing.T) {
 	settings := policy.Defaults(policy.Personal)
 	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
-	rules, err := policy.Compile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, settings)
 	for _, tt := range []struct{ dir, line, rule string }{
 		{"", "cat .env", "arguments.secret"},
 		{"", "head .env", "arguments.secret"},
@@ -115,10 +112,7 @@ func TestUnseen(t *testing.T) {
 func TestNamedTexts(t *testing.T) {
 	settings := policy.Defaults(policy.Personal)
 	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
-	rules, err := policy.Compile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, settings)
 	for _, tt := range []struct {
 		class policy.Class
 		name  string
@@ -175,10 +169,7 @@ func TestProjectCode(t *testing.T) {
 		s := policy.Defaults(policy.Seed)
 		s.Intents = policy.Off
 		s.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessAllowlist, AllowedPrefixes: []string{tt.prefix}}
-		rules, err := policy.Compile(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := compile(t, s)
 		q := shellCall(strings.Fields(tt.line)...)
 		if d := rules.Decide(&q); (d.Effect == policy.Allow) != tt.want {
 			t.Errorf("prefix %q, command %q: %s by %s, want allowed %v", tt.prefix, tt.line, d.Effect, d.Reason.Rule, tt.want)
@@ -209,10 +200,7 @@ func TestDestructionIsSeen(t *testing.T) {
 	s.Intents = policy.Off
 	s.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
 	s.Rules = []policy.Rule{{ID: "all", Effect: policy.Allow, Capabilities: []string{"tool:shell"}}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, s)
 	for _, tt := range []struct {
 		argv []string
 		line string // of which only argv is known

@@ -24,10 +24,7 @@ permit (principal, action, resource == Capability::"tool:org");
 permit (principal, action, resource) when { resource.name == "named" };
 permit (principal, action, resource == Capability::"tool:everywhere") when { resource.trustLevel >= 1 };
 `)}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := compile(t, s)
 	for id, want := range map[capability.ID][3]policy.Effect{ // effects for user, workspace and remote trust
 		"tool:mark":        {policy.Allow, policy.Ask, policy.Ask},
 		"mcp:memory/extra": {policy.Allow, policy.Ask, policy.Ask},

@@ -6,12 +6,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/policy"
+	"ken/internal/testkit"
 )
 
 // TestPatternsShareNoAnswer: what rules say about one capability does not depend on
 // which others they were asked about before. Names that the same patterns match
 // share what was worked out; all others do not.
 func TestPatternsShareNoAnswer(t *testing.T) {
+	testkit.CI(t, "compiles rules hundreds of times")
 	s := policy.Defaults(policy.Personal)
 	for i, r := range []policy.Rule{
 		{Effect: policy.Allow, Capabilities: []string{"mcp:many/*"}},
