@@ -17,61 +17,31 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// TestCourse is the life of an extension, over restarts.
+// TestCourse: what a person is told of an extension that nobody has seen, that
+// somebody switched off, and that changed, and what to do about it.
 func TestCourse(t *testing.T) {
-	dir, address := t.TempDir(), storetest.Address(t)
+	dir := t.TempDir()
 	p := gitPack()
 	p.write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
-	book := bookOf(m)
-	action := m.Actions[0]
-	again := func() *review.Desk { return newDesk(t, storetest.Open(t, address), review.Config{}) }
+	book, action, d := bookOf(m), m.Actions[0], anyDesk(t)
 
-	d := again()
 	st := status(t, d, m)
-	if st.State != review.Unreviewed || st.Shown.Version != 0 || st.Differences != nil {
-		t.Errorf("Status = %+v, want new", st)
-	}
 	const sentence = "extension tools.git is disabled: it has not been reviewed; see what it asks for with ken extension review tools.git, then run ken extension enable tools.git"
-	if got := st.Why + "; " + st.Fix; got != sentence {
-		t.Errorf("reason = %q, want %q", got, sentence)
+	if got := st.Why + "; " + st.Fix; st.State != review.Unreviewed || got != sentence {
+		t.Errorf("%s for the reason %q, want %q", st.State, got, sentence)
 	}
 	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "has not been reviewed", "ken extension review tools.git")
 	if err := d.Check(ctx, pia.Tenant, book, m.Package); err != nil {
 		t.Errorf("Check(package) = %v, want none: it runs nothing", err)
 	}
-
-	s, err := d.Enable(ctx, m, st.Shown, yes("needed"))
-	if err != nil || !s.On || s.Version == 0 || s.By != "pia" {
-		t.Fatalf("Enable = %+v, %v", s, err)
-	}
-	d = again()
-	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
-		t.Errorf("Check after Enable and a restart = %v", err)
-	}
-	if st := status(t, d, m); st.State != review.Enabled || st.Switch.Why != "needed" || st.Why != "" {
-		t.Errorf("Status = %+v, want enabled", st)
-	}
-	if twice, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, yes("")); err != nil || twice.Version != s.Version {
+	s := enable(t, d, m)
+	if twice, err := d.Enable(ctx, m, review.Shown{Digest: m.Digest}, yes("")); err != nil || twice.Version != s.Version || s.By != "pia" {
 		t.Errorf("Enable again = %+v, %v, want %+v", twice, err, s)
 	}
-	if err := d.Check(ctx, "others", book, action); err == nil {
-		t.Error("Check for another tenant = nil, want a refusal")
-	}
-
-	off, err := d.Disable(ctx, review.Key{ID: "tools.git"}, yes("too\nloud"))
-	if err != nil || len(off) != 1 || off[0].On {
-		t.Fatalf("Disable = %+v, %v", off, err)
-	}
-	d = again()
+	disable(t, d, m, yes("too\nloud"))
 	wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "pia disabled it at", "too loud")
-	st = status(t, d, m)
-	if st.State != review.Disabled || st.Shown.Version != off[0].Version {
-		t.Errorf("Status = %+v, want disabled at version %d", st, off[0].Version)
-	}
-	if _, err := d.Enable(ctx, m, st.Shown, yes("")); err != nil {
-		t.Errorf("Enable after Disable = %v", err)
-	}
+	enable(t, d, m)
 
 	p.manifest = strings.Replace(p.manifest, "1.2", "1.3", 1)
 	p.write(t, dir)
@@ -80,20 +50,14 @@ func TestCourse(t *testing.T) {
 	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
 		t.Errorf("Check of what was accepted = %v", err)
 	}
-	_, err = d.Enable(ctx, now, status(t, d, m).Shown, yes(""))
+	_, err := d.Enable(ctx, now, status(t, d, m).Shown, yes(""))
 	wantKind(t, err, capability.Conflict, review.ErrChanged, "version 1.2 → 1.3")
-	enable(t, d, now)
-	if err := d.Check(ctx, pia.Tenant, bookOf(now), now.Actions[0]); err != nil {
-		t.Errorf("Check after accepting the change = %v", err)
-	}
 }
 
 // TestEnableIsBoundToWhatWasShown: neither a forged digest nor a person's word
 // meanwhile is passed over.
 func TestEnableIsBoundToWhatWasShown(t *testing.T) {
-	dir := t.TempDir()
-	gitPack().write(t, dir)
-	m := manifest(t, dir, capability.TrustUser)
+	m := gitManifest(t)
 	d := anyDesk(t)
 	shown := status(t, d, m).Shown
 
@@ -106,9 +70,7 @@ func TestEnableIsBoundToWhatWasShown(t *testing.T) {
 	_, err = d.Enable(ctx, m, review.Shown{}, yes(""))
 	wantKind(t, err, capability.Conflict, review.ErrChanged)
 
-	if _, err := d.Disable(ctx, m.Key(), yes("I do not like it")); err != nil {
-		t.Fatal(err)
-	}
+	disable(t, d, m, yes("I do not like it"))
 	_, err = d.Enable(ctx, m, shown, yes(""))
 	wantKind(t, err, capability.Conflict, review.ErrSaid, "pia turned it off", "I do not like it")
 	if st := status(t, d, m); st.State != review.Disabled {
@@ -117,10 +79,8 @@ func TestEnableIsBoundToWhatWasShown(t *testing.T) {
 }
 
 func TestWhoMaySay(t *testing.T) {
-	dir := t.TempDir()
-	gitPack().write(t, dir)
-	m := manifest(t, dir, capability.TrustUser)
-	s := storetest.Open(t, storetest.Address(t))
+	m := gitManifest(t)
+	s := storetest.Open(t, storetest.SQLite(t))
 	d := newDesk(t, s, review.Config{Reviewers: []string{"operator"}})
 	guest := pia
 	guest.Roles = []string{"guest"}
@@ -165,11 +125,9 @@ func TestTenants(t *testing.T) {
 // TestStoreFails: then everything that needs review is off, says so, and nothing
 // else is.
 func TestStoreFails(t *testing.T) {
-	dir := t.TempDir()
-	gitPack().write(t, dir)
-	m := manifest(t, dir, capability.TrustUser)
+	m := gitManifest(t)
 	book, action := bookOf(m), m.Actions[0]
-	s := storetest.Open(t, storetest.Address(t))
+	s := storetest.Open(t, storetest.SQLite(t))
 	d := newDesk(t, s, review.Config{})
 	enable(t, d, m)
 	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
@@ -215,9 +173,7 @@ func TestStoreFails(t *testing.T) {
 // TestDamagedRecord: what cannot be read, or is of a newer Ken, is off until it
 // is reviewed again.
 func TestDamagedRecord(t *testing.T) {
-	dir := t.TempDir()
-	gitPack().write(t, dir)
-	m := manifest(t, dir, capability.TrustUser)
+	m := gitManifest(t)
 	book, action := bookOf(m), m.Actions[0]
 	for name, change := range map[string]func(string) string{
 		"no JSON":       func(string) string { return "}" },
@@ -227,7 +183,7 @@ func TestDamagedRecord(t *testing.T) {
 		"a tail":        func(s string) string { return s + "{}" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := storetest.Open(t, storetest.Address(t))
+			s := storetest.Open(t, storetest.SQLite(t))
 			enable(t, newDesk(t, s, review.Config{}), m)
 			var b store.Batch
 			for item, err := range s.Scan(ctx, "extension/switch/", store.Range{}) {
@@ -264,7 +220,7 @@ func TestAudit(t *testing.T) {
 	p := gitPack()
 	p.write(t, dir)
 	m := manifest(t, dir, capability.TrustUser)
-	s := storetest.Open(t, storetest.Address(t))
+	s := storetest.Open(t, storetest.SQLite(t))
 	var broken error
 	var log []audit.Record
 	d := newDesk(t, s, review.Config{
@@ -287,6 +243,11 @@ func TestAudit(t *testing.T) {
 	p.usage = "Else.\n"
 	p.write(t, dir)
 	now := manifest(t, dir, capability.TrustUser)
+	broken = errors.New("the disk is full")
+	if first, err := d.Notice(ctx, pia.Tenant, now); first || err == nil {
+		t.Errorf("Notice with a broken log = %v, %v, want it again later", first, err)
+	}
+	broken = nil
 	for _, want := range []bool{true, false} {
 		if first, err := d.Notice(ctx, pia.Tenant, now); first != want || err != nil {
 			t.Errorf("Notice = %v, %v, want %v", first, err, want)
@@ -295,9 +256,7 @@ func TestAudit(t *testing.T) {
 	if first, err := d.Notice(ctx, pia.Tenant, m); first || err != nil {
 		t.Errorf("Notice of what was accepted = %v, %v", first, err)
 	}
-	if _, err := d.Disable(ctx, m.Key(), yes("enough")); err != nil {
-		t.Fatal(err)
-	}
+	disable(t, d, m, yes("enough"))
 	var got []string
 	for _, r := range log {
 		success := "-"
@@ -327,39 +286,11 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestNoticeAgain: a notice that could not be recorded is not lost.
-func TestNoticeAgain(t *testing.T) {
-	x, a := base()
-	m := must(review.Of(x, []*capability.Capability{a}))
-	fail := false
-	s := storetest.Open(t, storetest.Address(t))
-	d := newDesk(t, s, review.Config{Log: func(context.Context, audit.Record) error {
-		if fail {
-			return errors.New("no")
-		}
-		return nil
-	}})
-	enable(t, d, m)
-	b := twin(t, a)
-	b.Run.Argv = []string{"y"}
-	now := must(review.Of(x, []*capability.Capability{b}))
-	fail = true
-	if first, err := d.Notice(ctx, pia.Tenant, now); first || err == nil {
-		t.Errorf("Notice with a broken log = %v, %v", first, err)
-	}
-	fail = false
-	if first, err := d.Notice(ctx, pia.Tenant, now); !first || err != nil {
-		t.Errorf("Notice after it = %v, %v, want the first", first, err)
-	}
-}
-
 // TestRaces: of many who enable what they saw, one wins and the others hear so;
 // after a Disable has returned no Check passes until the next Enable.
 func TestRaces(t *testing.T) {
-	x, a := base()
-	m := must(review.Of(x, []*capability.Capability{a}))
-	book := bookOf(m)
-	s := storetest.Open(t, storetest.Address(t))
+	m, book, a := small()
+	s := storetest.Open(t, storetest.SQLite(t))
 	desks := []*review.Desk{newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})}
 	for round := range 8 {
 		shown := status(t, desks[0], m).Shown

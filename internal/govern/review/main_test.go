@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,17 +15,6 @@ import (
 	"ken/internal/store"
 	"ken/internal/testkit/storetest"
 )
-
-func TestMain(m *testing.M) {
-	if job := os.Getenv(childJob); job != "" {
-		if err := serve(job); err != nil {
-			fmt.Fprintln(os.Stderr, "child:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 var (
 	ctx = context.Background()
@@ -101,6 +89,27 @@ func manifest(t testing.TB, dir string, trust capability.Trust) *review.Manifest
 	return m.With(details)
 }
 
+func gitManifest(t testing.TB) *review.Manifest {
+	t.Helper()
+	dir := t.TempDir()
+	gitPack().write(t, dir)
+	return manifest(t, dir, capability.TrustUser)
+}
+
+// small returns a package with one action.
+func small() (*review.Manifest, *review.Book, *capability.Capability) {
+	x, a := base()
+	m := must(review.Of(x, []*capability.Capability{a}))
+	return m, bookOf(m), a
+}
+
+func disable(t testing.TB, d *review.Desk, m *review.Manifest, w review.Word) {
+	t.Helper()
+	if _, err := d.Disable(ctx, m.Key(), w); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func bookOf(m *review.Manifest) *review.Book {
 	return review.NewBook(append([]*capability.Capability{m.Package}, m.Actions...))
 }
@@ -115,7 +124,7 @@ func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
 }
 
 func anyDesk(t testing.TB) *review.Desk {
-	return newDesk(t, storetest.Open(t, storetest.Address(t)), review.Config{})
+	return newDesk(t, storetest.Open(t, storetest.SQLite(t)), review.Config{})
 }
 
 func status(t testing.TB, d *review.Desk, m *review.Manifest) review.Status {

@@ -44,10 +44,8 @@ func TestOwner(t *testing.T) {
 // TestManifestOfPackage: what the reader of packages brings is all in the
 // manifest and all in the lines.
 func TestManifestOfPackage(t *testing.T) {
-	dir := t.TempDir()
-	gitPack().write(t, dir)
-	m := manifest(t, dir, capability.TrustUser)
-	if m.ID != "tools.git" || m.Place != dir || len(m.Actions) != 2 || !strings.HasPrefix(m.Digest, "sha256:") {
+	m := gitManifest(t)
+	if m.ID != "tools.git" || len(m.Actions) != 2 || !strings.HasPrefix(m.Digest, "sha256:") {
 		t.Fatalf("manifest = %s at %s with %d actions, digest %s", m.ID, m.Place, len(m.Actions), m.Digest)
 	}
 	var got []string
@@ -59,7 +57,7 @@ func TestManifestOfPackage(t *testing.T) {
 	want := []string{
 		"extension: tools.git",
 		"version: 1.2",
-		"place: " + dir + " (user)",
+		"place: " + m.Place + " (user)",
 		"permissions: exec",
 		"programs: git",
 		"secrets: none",
@@ -242,10 +240,7 @@ func TestDigestBytes(t *testing.T) {
 	digest := func(argv ...string) string {
 		x, a := base()
 		a.Run.Argv = argv
-		m, err := review.Of(x, []*capability.Capability{a})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must(review.Of(x, []*capability.Capability{a}))
 		return m.Digest
 	}
 	for _, tt := range [][2][]string{
@@ -396,12 +391,12 @@ func TestDifferences(t *testing.T) {
 			p.commands = p.commands[:i]
 		}, []string{"action git/sync: removed, ran `git fetch` by exec.git, at most 30 s, receives GIT_DIR, may read the workspace, reaches git.example.com, status of success 0, 1"}},
 	}
+	d := anyDesk(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			p := gitPack()
 			p.write(t, dir)
-			d := anyDesk(t)
 			old := manifest(t, dir, capability.TrustUser)
 			enable(t, d, old)
 			tt.change(&p)

@@ -10,6 +10,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -17,7 +19,9 @@ import (
 // and people who act on what they saw a while ago, and compares every answer
 // with a plain account of what was said.
 func TestModel(t *testing.T) {
-	s := storetest.Open(t, storetest.Address(t))
+	testkit.CI(t, "goes through a hundred histories")
+	address := storetest.Address(t)
+	stores := []*store.Store{storetest.Open(t, address), storetest.Open(t, address)} // as two processes have
 	forms := variants(t)
 	var books []*review.Book
 	for _, m := range forms {
@@ -30,7 +34,7 @@ func TestModel(t *testing.T) {
 		var err error
 		desks := make([]*review.Desk, 2)
 		open := func(i int) {
-			if desks[i], err = review.New(s, review.Config{}); err != nil {
+			if desks[i], err = review.New(stores[i], review.Config{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -126,10 +130,7 @@ func variants(t *testing.T) []*review.Manifest {
 			x, a := base()
 			x.Origin.Path, a.Origin.Path = filepath.FromSlash(place+"/manifest.json"), filepath.FromSlash(place+"/commands.yaml")
 			a.Run.Argv = []string{program}
-			m, err := review.Of(x, []*capability.Capability{a})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must(review.Of(x, []*capability.Capability{a}))
 			out = append(out, m)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 // TestPanel: the panel follows switches of any process and the catalog, and its
 // version tells.
 func TestPanel(t *testing.T) {
-	x, a := base()
-	m := must(review.Of(x, []*capability.Capability{a}))
-	s := storetest.Open(t, storetest.Address(t))
+	m, _, a := small()
+	s := storetest.Open(t, storetest.SQLite(t))
 	d, other := newDesk(t, s, review.Config{}), newDesk(t, s, review.Config{})
 	book := bookOf(m)
 	p := d.Panel(pia.Tenant, func() *review.Book { return book })
@@ -38,7 +37,7 @@ func TestPanel(t *testing.T) {
 	}
 	b := twin(t, a)
 	b.Run.Argv = []string{"y"}
-	now := must(review.Of(x, []*capability.Capability{b}))
+	now := must(review.Of(m.Package, []*capability.Capability{b}))
 	book = bookOf(now)
 	if why, _ := p.Off(b); !strings.Contains(why, "differs from the accepted version") {
 		t.Errorf("Off after a change of the catalog = %q", why)
@@ -46,9 +45,7 @@ func TestPanel(t *testing.T) {
 	grew("a change of the catalog", true)
 	book = bookOf(m)
 	grew("its end", true)
-	if _, err := other.Disable(ctx, m.Key(), yes("")); err != nil {
-		t.Fatal(err)
-	}
+	disable(t, other, m, yes(""))
 	// The panel still shows what it saw; the call is refused, and then it knows.
 	if why, _ := p.Off(a); why != "" {
 		t.Errorf("Off without a look = %q", why)
@@ -70,7 +67,7 @@ func TestPanel(t *testing.T) {
 	if why, _ := p.Off(a); !strings.Contains(why, "cannot read whether it was accepted") {
 		t.Errorf("Off without a store = %q", why)
 	}
-	if err := p.Check(ctx, x); err != nil {
+	if err := p.Check(ctx, m.Package); err != nil {
 		t.Errorf("Check(what needs no review) = %v", err)
 	}
 }
