@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"ken/capability"
-	"ken/internal/config"
 	"ken/internal/door"
 	"ken/internal/find/card"
 	"ken/internal/know/source"
@@ -24,21 +23,44 @@ func home(t testing.TB, files map[string]string) (dir string, getenv func(string
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range files {
-		p := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
 	return dir, func(name string) string {
 		return map[string]string{"HOME": dir, "TOKEN": "x"}[name]
 	}
 }
 
-func open(t *testing.T, cfg Config) *App {
+// alone opens an App whose home is a new folder, with these settings.
+func alone(t testing.TB, settings string, cfg Config) *App {
 	t.Helper()
+	home := t.TempDir()
+	cfg.Dir, cfg.Getenv = home, func(name string) string { return map[string]string{"KEN_HOME": home}[name] }
+	if settings != "" {
+		cfg.ConfigFile = filepath.Join(home, "settings.yaml")
+		write(t, cfg.ConfigFile, settings)
+	}
+	return open(t, cfg)
+}
+
+// corpora is the folder of the measured catalogs and queries.
+func corpora(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("KEN_BENCH")
+	if dir == "" {
+		t.Skip("KEN_BENCH is not set: the measured catalogs are not here")
+	}
+	return dir
+}
+
+// open opens an App, by default with an empty home and in an empty folder.
+func open(t testing.TB, cfg Config) *App {
+	t.Helper()
+	if cfg.Getenv == nil {
+		_, cfg.Getenv = home(t, nil)
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
 	a, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -52,31 +74,6 @@ func open(t *testing.T, cfg Config) *App {
 }
 
 const manifest = "kind: tool\nname: mine\ndescription: My own tool\nrequiredSecrets: [TOKEN]\npermissions: [exec]\nrun: {runner: exec.true, argv: [\"true\"]}\n"
-
-func TestOpenReadsTheUsersPlacesAndTheEnvironment(t *testing.T) {
-	dir, getenv := home(t, map[string]string{".ken/capabilities/mine/CAPABILITY.yaml": manifest})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	e, err := a.View().Lookup("tool:mine")
-	if err != nil || !e.Available || e.Trust != capability.TrustUser {
-		t.Errorf("Lookup = %+v, %v; want it available, at user trust", e, err)
-	}
-	if a.Places.Home != filepath.Join(dir, ".ken") || len(a.Reading) == 0 {
-		t.Errorf("home %s, reading %v", a.Places.Home, a.Reading)
-	}
-}
-
-func TestOpenTakesSourcesOfTheProgram(t *testing.T) {
-	_, getenv := home(t, nil)
-	m := source.NewMemory("program", capability.TrustUser)
-	m.Put(capability.Capability{Name: "f", Description: "A function of the program"}, capability.Detail{})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Sources: []capability.Source{m}})
-	if _, err := a.View().Lookup("tool:f"); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.View().Lookup("tool:web-search"); err != nil {
-		t.Errorf("the starter stays beside what the program brings: %v", err)
-	}
-}
 
 // TestCloseTakesWhatComesLate: what is made while Ken closes is closed too, and
 // nobody waits for the other.
@@ -100,14 +97,19 @@ func TestCloseTakesWhatComesLate(t *testing.T) {
 	}
 }
 
+// TestToolsComeAndGoWhileTheProgramRuns: what a program brings is there beside the
+// starter, and so is what it adds later, until it removes that.
 func TestToolsComeAndGoWhileTheProgramRuns(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	m := source.NewMemory("program", capability.TrustUser)
+	m.Put(capability.Capability{Name: "f", Description: "A function of the program"}, capability.Detail{})
+	a := open(t, Config{Sources: []capability.Source{m}})
 	if !a.Live.Put(capability.Capability{Name: "made", Description: "Made here"}, capability.Detail{}) {
 		t.Fatal("Put did not take the tool")
 	}
-	if _, err := a.View().Lookup("tool:made"); err != nil {
-		t.Error(err)
+	for _, id := range []string{"tool:f", "tool:made", "tool:web-search"} {
+		if _, err := a.View().Lookup(id); err != nil {
+			t.Error(err)
+		}
 	}
 	if !a.Live.Remove("tool:made") {
 		t.Error("Remove says that the tool was not there")
@@ -117,39 +119,9 @@ func TestToolsComeAndGoWhileTheProgramRuns(t *testing.T) {
 	}
 }
 
-func TestDocumentsReachWhoeverAsks(t *testing.T) {
-	_, getenv := home(t, map[string]string{
-		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
-		".ken/AGENTS.md":                         "We look after pets.\n",
-		".ken/SYSTEM_ARCHITECTURE.md":            "# The whole story\n",
-	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	sel, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: "anything"})
-	if err != nil || !strings.HasPrefix(sel.Text(), "We look after pets.\n\nAvailable capability categories:") {
-		t.Errorf("text = %q, %v; want what AGENTS.md says first", sel.Text(), err)
-	}
-	if strings.Contains(sel.Text(), "whole story") {
-		t.Error("the reference is shown without being asked for")
-	}
-	if text, err := a.Door.Reference(a.View()); err != nil || !strings.Contains(text, "The whole story") {
-		t.Errorf("Reference = %q, %v", text, err)
-	}
-}
-
-func TestOpenRefusesABadConfiguration(t *testing.T) {
-	_, getenv := home(t, map[string]string{".ken/ken.yaml": "catalogue: {}\n"})
-	_, err := Open(t.Context(), Config{Getenv: getenv, Dir: t.TempDir()})
-	var refused *config.Error
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "catalog") {
-		t.Errorf("Open = %v, want a refusal that names catalog", err)
-	}
-}
-
 func TestOpenReadsEveryKindOfNamedSource(t *testing.T) {
 	extra := t.TempDir()
-	if err := os.WriteFile(filepath.Join(extra, "tools.jsonl"), []byte(`{"name":"row","description":"A row"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(extra, "tools.jsonl"), `{"name":"row","description":"A row"}`)
 	_, getenv := home(t, map[string]string{".ken/ken.yaml": `
 catalog:
   sources:
@@ -157,7 +129,7 @@ catalog:
     - { name: gone, database: ` + filepath.Join(extra, "none.sqlite") + ` }
     - { name: nowhere, url: "http://127.0.0.1:1/tools.json" }
 `})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	if _, err := a.View().Lookup("tool:row"); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +148,7 @@ func TestPlacesThatAreNamedTwiceAreReadOnce(t *testing.T) {
 		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
 		".ken/ken.yaml":                          "catalog:\n  sources:\n    - { name: starter, path: capabilities }\n    - { name: other, path: more, optional: true }\n  starter: \"on\"\n",
 	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	if _, err := a.View().Lookup("tool:mine"); err != nil {
 		t.Error(err)
 	}
@@ -191,22 +163,12 @@ func TestPlacesThatAreNamedTwiceAreReadOnce(t *testing.T) {
 }
 
 func TestProjectsSourcesStayInTheProject(t *testing.T) {
-	_, getenv := home(t, nil)
 	outside := t.TempDir()
 	project := t.TempDir()
-	for p, text := range map[string]string{
-		filepath.Join(project, ".ken", "ken.yaml"):             "catalog:\n  sources:\n    - { name: later, path: ../later, optional: true }\n",
-		filepath.Join(outside, "secret", "CAPABILITY.yaml"):    "kind: tool\nname: secret\ndescription: Not of this project\n",
-		filepath.Join(project, "sub", "ok", "CAPABILITY.yaml"): "kind: tool\nname: ok\ndescription: Of this project\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a := open(t, Config{Getenv: getenv, Dir: project})
+	write(t, filepath.Join(project, ".ken", "ken.yaml"), "catalog:\n  sources:\n    - { name: later, path: ../later, optional: true }\n")
+	write(t, filepath.Join(outside, "secret", "CAPABILITY.yaml"), "kind: tool\nname: secret\ndescription: Not of this project\n")
+	write(t, filepath.Join(project, "sub", "ok", "CAPABILITY.yaml"), "kind: tool\nname: ok\ndescription: Of this project\n")
+	a := open(t, Config{Dir: project})
 	// The link comes after the configuration was checked.
 	if err := os.Symlink(outside, filepath.Join(project, "later")); err != nil {
 		t.Fatal(err)
@@ -224,7 +186,7 @@ func TestWhySaysWhatTheConfigurationSays(t *testing.T) {
 		".ken/capabilities/mine/CAPABILITY.yaml": manifest,
 		".ken/ken.yaml":                          "capabilities:\n  exclude: [\"tool:mine\"]\n",
 	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	e, err := a.View().Lookup("mine")
 	if err != nil {
 		t.Fatal(err)
@@ -236,26 +198,13 @@ func TestWhySaysWhatTheConfigurationSays(t *testing.T) {
 
 func TestCardScorerOfTheProgram(t *testing.T) {
 	home := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(home, "cards"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	text := "---\ncapability_id: own\nname: Own\ndescription: A card of this test\ntriggers:\n  keywords: [unheard]\n---\n\nIts text.\n"
-	if err := os.WriteFile(filepath.Join(home, "cards", "own.md"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a, err := Open(t.Context(), Config{
-		Catalogs: []string{home}, Dir: home, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
-		CardScorer: func(c *capability.Capability, x card.Context) float64 {
-			if c.ID == "own" && x.Messages[len(x.Messages)-1].Text == "the word" {
-				return 0.9
-			}
-			return 0
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	write(t, filepath.Join(home, "cards", "own.md"), "---\ncapability_id: own\nname: Own\ndescription: A card of this test\ntriggers:\n  keywords: [unheard]\n---\n\nIts text.\n")
+	a := alone(t, "", Config{Catalogs: []string{home}, CardScorer: func(c *capability.Capability, x card.Context) float64 {
+		if c.ID == "own" && x.Messages[len(x.Messages)-1].Text == "the word" {
+			return 0.9
+		}
+		return 0
+	}})
 	for message, want := range map[string]int{"the word": 1, "unheard": 0} {
 		found, err := a.Door.Find(t.Context(), a.View(), door.Query{Text: message})
 		if err != nil {

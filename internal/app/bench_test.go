@@ -87,8 +87,8 @@ func BenchmarkQuality(b *testing.B) {
 // messages.
 func BenchmarkTokens(b *testing.B) {
 	for b.Loop() {
-		median, most := tokensShown(b, "standard", "npm-mcp")
-		_, lean := tokensShown(b, "lean", "npm-mcp")
+		median, most := tokensShown(b, "standard")
+		_, lean := tokensShown(b, "lean")
 		b.ReportMetric(float64(median), "median-tokens")
 		b.ReportMetric(float64(most), "most-tokens")
 		b.ReportMetric(float64(lean), "lean-most-tokens")
@@ -139,11 +139,7 @@ func BenchmarkStart(b *testing.B) {
 // BenchmarkColdDiscover runs the program over the large catalog, a new process
 // each time, with the caches that an earlier run left.
 func BenchmarkColdDiscover(b *testing.B) {
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
-	}
-	work := b.TempDir()
+	dir, work := corpora(b), b.TempDir()
 	program := buildKen(b)
 	run := func() time.Duration {
 		cmd := exec.Command(program, "--catalog", filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"), "discover", "--json", "open an issue about the login page")
@@ -176,19 +172,7 @@ func (instant) Generate(context.Context, llm.Request) iter.Seq2[llm.Chunk, error
 // BenchmarkChat is a turn of the whole program over the large catalog with a
 // model that takes no time: one of a session that goes on, and the first.
 func BenchmarkChat(b *testing.B) {
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
-	}
-	home := b.TempDir()
-	a, err := Open(b.Context(), Config{
-		Catalogs: []string{filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl")}, Dir: home, Model: instant{},
-		Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer a.Close()
+	a := alone(b, "", Config{Catalogs: []string{filepath.Join(corpora(b), "catalog", "npm-mcp", "corpus.jsonl")}, Model: instant{}})
 	e, err := a.Engine()
 	if err != nil {
 		b.Fatal(err)
@@ -198,7 +182,7 @@ func BenchmarkChat(b *testing.B) {
 		b.Fatal(err)
 	}
 	begin := func() string {
-		head, err := sessions.Begin(b.Context(), session.Head{Principal: a.Principal.ID, Folder: home})
+		head, err := sessions.Begin(b.Context(), session.Head{Principal: a.Principal.ID, Folder: a.Places.Workspace})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -15,7 +14,7 @@ import (
 )
 
 // openOffice opens Ken over a small catalog with a configuration.
-func openOffice(t *testing.T, home, settings string, env map[string]string) (*App, error) {
+func openOffice(t *testing.T, home, settings, key string) (*App, error) {
 	t.Helper()
 	catalog := filepath.Join(home, "office.jsonl")
 	lines := `{"id":"news_search","name":"news_search","description":"Searches current headlines from newspapers worldwide."}
@@ -24,17 +23,9 @@ func openOffice(t *testing.T, home, settings string, env map[string]string) (*Ap
 {"id":"stock_quote","name":"stock_quote","description":"Gives the price of a share on the exchange."}
 `
 	file := filepath.Join(home, "settings.yaml")
-	for path, text := range map[string]string{catalog: lines, file: settings} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a, err := Open(t.Context(), Config{Dir: home, ConfigFile: file, Catalogs: []string{catalog}, Getenv: func(name string) string {
-		if name == "KEN_HOME" {
-			return home
-		}
-		return env[name]
-	}})
+	write(t, catalog, lines)
+	write(t, file, settings)
+	a, err := Open(t.Context(), Config{Dir: home, ConfigFile: file, Catalogs: []string{catalog}, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home, "NOMIC_KEY": key}[name] }})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := a.Close(); err != nil {
@@ -57,24 +48,6 @@ func found(t *testing.T, a *App, message string) []string {
 		out = append(out, string(b.ID))
 	}
 	return out
-}
-
-// TestS271EmbeddingModel: without a word of configuration Ken finds by meaning,
-// at its first answer; with none, by words.
-func TestS271EmbeddingModel(t *testing.T) {
-	a, err := openOffice(t, t.TempDir(), "{}\n", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := found(t, a, "draw me a cat"); len(got) == 0 || !strings.HasSuffix(got[0], "image_generate") {
-		t.Errorf("with the model inside, Find gives %v, want image_generate", got)
-	}
-	if a, err = openOffice(t, t.TempDir(), wordsOnly, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := found(t, a, "draw me a cat"); len(got) != 0 {
-		t.Errorf("with embeddingModelId none, Find gives %v, want nothing", got)
-	}
 }
 
 // serveEmbeddings speaks the interface of OpenAI, Ollama and others: texts about
@@ -122,7 +95,7 @@ func TestEmbeddingService(t *testing.T) {
 	home := t.TempDir()
 	settings := "discovery:\n  embeddingModelId: nomic\n  embeddingUrl: " + serveEmbeddings(t, &asked) + "\n  embeddingKeyEnv: NOMIC_KEY\n  embeddingTimeout: 5s\n"
 	for round := range 2 {
-		a, err := openOffice(t, home, settings, map[string]string{"NOMIC_KEY": "s3cret"})
+		a, err := openOffice(t, home, settings, "s3cret")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +129,7 @@ func TestEmbeddingSettingsAreChecked(t *testing.T) {
 		"discovery: {embeddingModelId: nomic, embeddingUrl: 'ftp://x'}\n":                                        "not one of http or https",
 		"discovery: {embeddingModelId: nomic, embeddingUrl: 'http://127.0.0.1:9/v1', embeddingKeyEnv: NO_KEY}\n": "NO_KEY, which is empty",
 	} {
-		if _, err := openOffice(t, t.TempDir(), settings, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := openOffice(t, t.TempDir(), settings, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open with %s = %v, want an error with %q", settings, err, want)
 		}
 	}

@@ -19,7 +19,7 @@ func TestRecordableRoom(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 	_, getenv := home(t, map[string]string{".ken/ken.yaml": "audit: {checkpointDir: " + filepath.Join(small, "heads") + "}\n"})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	ballast := filepath.Join(small, "ballast")
 	for _, tt := range []struct {
 		name string

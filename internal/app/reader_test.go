@@ -10,34 +10,19 @@ import (
 	"ken/internal/find/ranking"
 	"ken/internal/know/index"
 	second "ken/internal/know/reader"
+	"ken/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write starter.vectors of package vectors again")
 
-// openReader opens Ken over what comes with it: the second reader reads by
-// default.
-func openReader(t *testing.T) *App {
-	t.Helper()
-	if !second.Supported() {
-		t.Skip("cannot here: there are no kernels for this processor")
-	}
-	home := t.TempDir()
-	a, err := Open(t.Context(), Config{Dir: home, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return a
-}
-
 // TestStarterVectors: the second reader's vectors of all that comes with Ken are
 // part of the program, so that a first message need not wait for it.
 func TestStarterVectors(t *testing.T) {
-	a := openReader(t)
+	testkit.CI(t, "reads the whole starter catalog")
+	if !second.Supported() {
+		t.Skip("cannot here: there are no kernels for this processor")
+	}
+	a := alone(t, "", Config{}) // the second reader reads by default
 	m := second.Builtin()
 	file := append([]byte(m.Model()), '\n')
 	small := make([]int8, m.Dimensions())

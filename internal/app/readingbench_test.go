@@ -22,11 +22,8 @@ import (
 // read for the first time, ten times what every tenth of it takes; read from what
 // was kept, all of it; and what a search takes while it reads.
 func BenchmarkReading(b *testing.B) {
-	dir := os.Getenv("KEN_BENCH")
-	switch {
-	case dir == "":
-		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
-	case !second.Supported():
+	dir := corpora(b)
+	if !second.Supported() {
 		b.Skip("cannot here: there are no kernels for this processor")
 	}
 	all, err := os.ReadFile(filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"))
@@ -77,18 +74,9 @@ func BenchmarkReading(b *testing.B) {
 // openToRead opens Ken with the second reader over a catalog whose index is made.
 func openToRead(b *testing.B, corpus []byte) *App {
 	b.Helper()
-	home := b.TempDir()
-	file, catalog := filepath.Join(home, "settings.yaml"), filepath.Join(home, "tools.jsonl")
-	for path, text := range map[string][]byte{file: []byte("discovery: {reader: auto}\n"), catalog: corpus} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	a, err := Open(b.Context(), Config{Dir: home, ConfigFile: file, Catalogs: []string{catalog}, Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { a.Close() })
+	catalog := filepath.Join(b.TempDir(), "tools.jsonl")
+	write(b, catalog, string(corpus))
+	a := alone(b, bothModels, Config{Catalogs: []string{catalog}})
 	ranking.IndexOf(a.Catalog.Snapshot())
 	if _, err := a.Door.Find(b.Context(), a.View(), door.Query{Text: "hello"}); err != nil {
 		b.Fatal(err)

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,12 +16,11 @@ import (
 // TestTurnsAreRecorded: each finished turn, including the first, has a record
 // of its cost and of the cost of all schemas.
 func TestTurnsAreRecorded(t *testing.T) {
-	_, getenv := home(t, nil)
 	used := llm.Usage{Input: 100, Output: 7, CachedRead: 40, CachedWrite: 30}
 	fake := &llmtest.Fake{Script: llmtest.Replies(llmtest.Reply{Text: "Hello.", Usage: used}, llmtest.Reply{Text: "Again.", Usage: used})}
 	tools := source.NewMemory("test", capability.TrustUser)
 	tools.Put(capability.Capability{Name: "greet", Description: "Greet somebody", Run: &capability.Recipe{Runner: "mcp.call"}}, capability.Detail{})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake, Sources: []capability.Source{tools}})
+	a := open(t, Config{Model: fake, Sources: []capability.Source{tools}})
 	say(t, a, "hello")
 	view := a.Door.ViewFor(door.Viewer{Principal: a.Principal, Surface: "chat"})
 	dump := a.Door.AwaitAllToolTokens(t.Context(), view)
@@ -61,19 +59,7 @@ func TestTurnsAreRecorded(t *testing.T) {
 // BenchmarkDump weighs all schemas of the large catalog, as is done once, and
 // asks for what is known, as every turn does.
 func BenchmarkDump(b *testing.B) {
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
-	}
-	home := b.TempDir()
-	a, err := Open(b.Context(), Config{
-		Catalogs: []string{filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl")}, Dir: home,
-		Getenv: func(name string) string { return map[string]string{"KEN_HOME": home}[name] },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer a.Close()
+	a := alone(b, "", Config{Catalogs: []string{filepath.Join(corpora(b), "catalog", "npm-mcp", "corpus.jsonl")}})
 	view, began := a.View(), time.Now()
 	a.Door.AwaitAllToolTokens(b.Context(), view)
 	took := time.Since(began)

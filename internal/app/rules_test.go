@@ -3,20 +3,16 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/run/executor/function"
-	"ken/internal/serve/mcpserver"
+	"ken/internal/testkit"
 )
 
 type nothing struct{}
@@ -39,7 +35,7 @@ func patient(t *testing.T) (f *function.Function, began chan struct{}, ended cha
 	return f, began, ended
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -94,29 +90,20 @@ func TestRulesAreReadAtEveryDecision(t *testing.T) {
 // changed, and does not wait for himself.
 func TestRunnerIsMadeWhileFilesChange(t *testing.T) {
 	dir, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {profile: locked}\n")
-	made := make(chan error, 1)
-	go func() {
-		_, err := a.runner.Get()
-		made <- err
-	}()
-	select {
-	case err := <-made:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the runner is not made")
+	if _, err := a.runner.Get(); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestRevokedCallIsStopped: a call that runs while its tool is taken away is
 // ended (K4.14).
 func TestRevokedCallIsStopped(t *testing.T) {
+	testkit.CI(t, "waits for files to be noticed")
 	dir, getenv := home(t, nil)
 	f, began, ended := patient(t)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Functions: []*function.Function{f}})
+	a := open(t, Config{Getenv: getenv, Functions: []*function.Function{f}})
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.Door.Invoke(t.Context(), person(a), capability.Call{Target: "tool:patient", Arguments: json.RawMessage(`{}`), Origin: capability.ByPerson, Session: "s"})
@@ -135,8 +122,9 @@ func TestRevokedCallIsStopped(t *testing.T) {
 // TestListingFollowsTheRulesAtOnce: a listing after a change of the rules shows
 // what the new rules allow, however soon it comes after the last one.
 func TestListingFollowsTheRulesAtOnce(t *testing.T) {
+	testkit.CI(t, "waits for files to be noticed")
 	dir, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	access := filepath.Join(dir, ".ken", "context", "tool-access.json")
 	next := access + ".next"
 	wrong := 0
@@ -161,54 +149,5 @@ func TestListingFollowsTheRulesAtOnce(t *testing.T) {
 	}
 	if wrong > 0 {
 		t.Errorf("%d of 40 listings follow earlier rules", wrong)
-	}
-}
-
-// TestCallLooksOnce: a call over MCP looks at the rule files once, in the program as it
-// is wired. One that takes 5 ms may look again, and others look besides, so the least of
-// many quick calls counts.
-func TestCallLooksOnce(t *testing.T) {
-	f, err := function.Func("quick", "Answer at once", func(context.Context, nothing) (string, error) { return "here", nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Functions: []*function.Function{f}})
-	ours, theirs := net.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- a.MCP().Serve(t.Context(), a.Principal, ours, mcpserver.Hello{}) }()
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: theirs, Writer: theirs}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const calls = 1000
-	least := int64(math.MaxInt64)
-	for n := 0; n < calls && least != 1; n++ {
-		before, began := a.loader.Looks(), time.Now()
-		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "invoke_capability", Arguments: map[string]any{"capability": string(f.Capability.ID)}})
-		if err != nil || res.IsError {
-			t.Fatalf("CallTool = %+v, %v", res, err)
-		}
-		looks := a.loader.Looks() - before
-		if looks == 0 {
-			t.Fatal("a call did not look at the rule files")
-		}
-		if time.Since(began) < 5*time.Millisecond {
-			least = min(least, looks)
-		}
-	}
-	switch least {
-	case 1:
-	case math.MaxInt64:
-		t.Skipf("cannot here: none of %d calls took less than 5 ms", calls)
-	default:
-		t.Errorf("each of %d calls looked at the rule files %d times or more, want once", calls, least)
-	}
-	if err := cs.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }

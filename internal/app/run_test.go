@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,28 +38,9 @@ func TestOwnToolsAreNotTaken(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, ".ken", "capabilities", "read_file", "CAPABILITY.yaml"), strings.Replace(imitation, "NAME", "read_file", 1))
-	own := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	own := open(t, Config{Getenv: getenv})
 	if e, err := own.View().Lookup("tool:read_file"); err != nil || e.Trust != capability.TrustUser {
 		t.Errorf("the user's own read_file is %+v, %v; want it to stand", e, err)
-	}
-}
-
-// TestSeedNamesOfTools: every name that the seed's matrix of intents has for a
-// tool of the program can be called, and does what the tool does (C17, S3.26).
-func TestSeedNamesOfTools(t *testing.T) {
-	_, getenv := home(t, nil)
-	work := t.TempDir()
-	write(t, filepath.Join(work, "a.txt"), "hello\n")
-	a := open(t, Config{Getenv: getenv, Dir: work})
-	for _, name := range []string{"read_file", "list_files", "search_files", "write_to_file", "apply_diff", "shell", "run_command", "execute_command", "tool:execute_command"} {
-		e, err := a.View().Lookup(name)
-		if err != nil || e.Trust != capability.TrustBuiltin {
-			t.Errorf("%s is %+v, %v", name, e, err)
-			continue
-		}
-		if d, err := a.Door.Describe(t.Context(), a.View(), name); err != nil || !json.Valid(d.Detail.Schema) {
-			t.Errorf("Describe(%s) = %+v, %v; want a schema", name, d, err)
-		}
 	}
 }
 
@@ -73,24 +53,6 @@ func TestOwnToolsAreClean(t *testing.T) {
 	for _, c := range b.Capabilities {
 		if len(c.Findings) > 0 {
 			t.Errorf("%s: findings %v, want none", c.ID, c.Findings)
-		}
-	}
-}
-
-// TestOwnToolsAreRequired: a skill that requires a tool of the program can be used
-// by whoever may use that tool. (S4.14)
-func TestOwnToolsAreRequired(t *testing.T) {
-	skill := "---\nname: sweep\ndescription: How to sweep\nrequiredTools: [run_command]\n---\nSweep.\n"
-	for access, want := range map[string]bool{"": true, "policy: {toolAccess: {tools: {shell: {enabled: false}}}}\n": false} {
-		_, getenv := home(t, map[string]string{".ken/skills/sweep/SKILL.md": skill, ".ken/ken.yaml": access})
-		a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-		v := a.View()
-		e, err := v.Lookup("skill:sweep")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e = v.Redacted(e); e.Available != want {
-			t.Errorf("with %q the skill is available: %v (%v), want %v", access, e.Available, e.Missing, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -17,6 +18,7 @@ import (
 // every delivery and over a conversation in which some are there already
 // (S1.55, S1.57, S1.58).
 func TestTheLogIsWhatWasSent(t *testing.T) {
+	testkit.CI(t, "holds four conversations")
 	card := func(name, keyword, body string) string {
 		return fmt.Sprintf("---\ncapability_id: %s\ndescription: About %s\ntriggers:\n  keywords: [%s]\n---\n%s\n", name, name, keyword, body)
 	}
@@ -30,7 +32,7 @@ func TestTheLogIsWhatWasSent(t *testing.T) {
 				".ken/cards/book.md":  strings.Replace(card("book", "ferry", strings.Repeat("This book is far too long for its budget. ", 60)), "capability_id", "priority: 1\ncapability_id", 1),
 			})
 			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "OK."})}
-			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+			a := open(t, Config{Getenv: getenv, Model: fake})
 			requests, _, all := converse(t, a, fake, []string{"when does the ferry leave?", "and is the ferry late?", "what does bread cost?", "count the words of a file"})
 			if len(all) != len(requests) {
 				t.Fatalf("%d selections are recorded of %d requests", len(all), len(requests))

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/doctor"
+	"ken/internal/testkit"
 )
 
 const anyCall = "policy: {intents: off, rules: [{id: all, effect: allow}], askAbove: 100}\nsandbox: {require: best-effort}\n"
@@ -75,6 +76,7 @@ func callServer(t *testing.T, a *App, target, arguments string) string {
 // TestBadServersAreSeen: whatever a server does wrong, the others work, and both
 // the result of the call and the doctor say it (issue 6, bad input).
 func TestBadServersAreSeen(t *testing.T) {
+	testkit.CI(t, "starts a dozen bad servers")
 	t.Parallel()
 	folder := t.TempDir()
 	modes := []string{"hangs", "dies", "garbles", "floods", "changes", "many", "large", "twice", "longNames", "noStart", "neverReady", "fine"}
@@ -102,18 +104,16 @@ func TestBadServersAreSeen(t *testing.T) {
 		{"neverReady/act", "error: "},
 		{"fine/act", "done"},
 	} {
-		got := callServer(t, a, c.target, `{}`)
-		for range 60 { // on a busy machine a server may start more slowly than its timeout
-			if c.says == "error: " || !strings.Contains(got, "still starting") {
-				break
-			}
-			got = callServer(t, a, c.target, `{}`) // as the error says
-		}
+		var got string
+		testkit.Wait(t, c.target+" has started", func() bool { // on a busy machine that takes longer than its timeout
+			got = callServer(t, a, c.target, `{}`)
+			return c.says == "error: " || !strings.Contains(got, "still starting")
+		})
 		if !strings.Contains(got, c.says) {
 			t.Errorf("call of %.40s = %.300q, want %q", c.target, got, c.says)
 		}
 	}
-	eventually(t, "a changed tool is refused", func() bool {
+	testkit.Wait(t, "a changed tool is refused", func() bool {
 		return strings.Contains(callServer(t, a, "changes/other", `{}`), "error: ")
 	})
 	second := open(t, Config{Getenv: getenv, Dir: work})
@@ -122,11 +122,11 @@ func TestBadServersAreSeen(t *testing.T) {
 			return slices.ContainsFunc(p.Servers, func(s doctor.Troubled) bool { return s.Name == name && is(s) })
 		})
 	}
-	eventually(t, "it is noted how a server died", func() bool {
+	testkit.Wait(t, "it is noted how a server died", func() bool {
 		return noted("dies", func(s doctor.Troubled) bool { return s.Err != "" })
 	})
 	callServer(t, a, "dies/other", `{}`) // it is started again, and what was stays known
-	eventually(t, "it is noted that a server was started again, and that another hangs", func() bool {
+	testkit.Wait(t, "it is noted that a server was started again, and that another hangs", func() bool {
 		return noted("dies", func(s doctor.Troubled) bool { return s.Restarts == 1 && !s.Down }) &&
 			noted("hangs", func(s doctor.Troubled) bool { return s.Down && strings.Contains(s.Err, "not responding") })
 	})
@@ -137,7 +137,7 @@ func TestBadServersAreSeen(t *testing.T) {
 		fix        string
 	}{
 		{"mcp:hangs", "not responding: a call timed out", doctor.Bad, "mcp.json"},
-		{"mcp:dies", "the disk is full; it was started again 1 time", doctor.Warn, "mcp.json"},
+		{"mcp:dies", "; it was started again 1 time", doctor.Warn, "mcp.json"},
 		{"mcp:garbles", "noise on its output, 1 line: ", doctor.Warn, "log"},
 		{"mcp:floods", "noise on its output, ", doctor.Warn, "standard error"},
 		{"mcp:changes", "2 tools in quarantine", doctor.Warn, "ken extension review mcp:changes"},

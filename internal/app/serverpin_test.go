@@ -3,8 +3,6 @@ package app
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,11 +11,8 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/govern/pin"
 	"ken/internal/know/catalog"
 	"ken/internal/run/mcpgateway"
-	"ken/internal/run/mcpservers/definitions"
-	"ken/internal/run/mcpservers/toolreview"
 	"ken/internal/secret"
 )
 
@@ -37,80 +32,11 @@ func lookAt(t *testing.T, a *App) error {
 	return err
 }
 
-// TestImportedDefinitionsArePinned: a server of another program's file is started
-// as that file first defined it. What is changed or added there waits for a
-// person, who is shown what differs, and a new token is no change.
-func TestImportedDefinitionsArePinned(t *testing.T) {
-	getenv, file := importing(t)
-	first := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	if err := lookAt(t, first); err != nil {
-		t.Fatalf("look = %v, want it accepted at first sight", err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mark := filepath.Join(t.TempDir(), "started")
-	servers(t, file, map[string]map[string]any{
-		"s":   {"args": []string{"--", mark}, "env": map[string]string{"API_TOKEN": "one", "NODE_OPTIONS": "--require /tmp/x.js"}},
-		"new": {"command": "/bin/touch", "args": []string{mark}},
-	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
-	err := lookAt(t, a)
-	if err == nil {
-		t.Fatal("look worked with another definition")
-	}
-	for _, st := range a.Servers.Status() {
-		if st.Pid != 0 || st.Rule != "mcp.import" || st.Fix != "ken extension review mcp:"+st.Name || !strings.Contains(st.Err, "differs from the accepted one") {
-			t.Errorf("status = %+v, want one that was not started, with the knob and what to do", st)
-		}
-	}
-	if _, err := os.Stat(mark); err == nil {
-		t.Error("a server that was added to the file was started")
-	}
-	problems := a.Catalog.Snapshot().Problems()
-	if !slices.ContainsFunc(problems, func(p capability.Problem) bool { return p.Code == "mcp-held" && strings.Contains(p.Message, "args") }) {
-		t.Errorf("problems = %v, want one that says what differs", problems)
-	}
-	stands, err := a.ToolReviews.List(t.Context())
-	if err != nil || len(stands) != 2 || stands[0].State != toolreview.Waiting || stands[1].State != toolreview.Waiting {
-		t.Fatalf("ServerReviews = %+v, %v, want two that wait", stands, err)
-	}
-	r, err := a.ToolReviews.Review(t.Context(), "s")
-	if err != nil || len(r.Waiting) != 1 || r.Waiting[0].Tool != definitions.Tool || r.Waiting[0].State != pin.Changed {
-		t.Fatalf("ReviewServer = %+v, %v, want the definition", r, err)
-	}
-	var lines []string
-	for _, d := range r.Waiting[0].Differences {
-		lines = append(lines, d.String())
-	}
-	said := strings.Join(lines, "\n")
-	for _, want := range []string{`args added: ["--","` + mark + `"]`, `env.API_TOKEN added: "(a secret)"`, `env.NODE_OPTIONS added: "--require /tmp/x.js"`} {
-		if !strings.Contains(said, want) {
-			t.Errorf("differences:\n%s\nwant %s", said, want)
-		}
-	}
-	done, err := a.ToolReviews.Accept(t.Context(), a.Principal, r)
-	if err != nil || !slices.Contains(done.Usable, "mcp:s/look") {
-		t.Fatalf("AcceptTools = %+v, %v, want its tools usable", done, err)
-	}
-	if err := lookAt(t, a); err != nil {
-		t.Errorf("look = %v, after it was accepted", err)
-	}
-	// Another token is the same server, and other options are not.
-	for value, want := range map[string]bool{"--require /tmp/x.js": true, "--require /tmp/y.js": false} {
-		servers(t, file, map[string]map[string]any{"s": {"args": []string{"--", mark}, "env": map[string]string{"API_TOKEN": "two", "NODE_OPTIONS": value}}})
-		list := a.Servers.Definitions()
-		if len(list) != 1 || (list[0].Held == "") != want {
-			t.Errorf("with NODE_OPTIONS %q: %+v, want it accepted: %v", value, list, want)
-		}
-	}
-}
-
 // TestImportedDefinitionsAreLive: the file is followed while Ken runs, also what
 // another process accepts.
 func TestImportedDefinitionsAreLive(t *testing.T) {
 	getenv, file := importing(t)
-	here := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	here := open(t, Config{Getenv: getenv})
 	here.Servers.List(t.Context(), "s")
 	watch(t, here)
 	state := func() catalog.State {
@@ -123,7 +49,7 @@ func TestImportedDefinitionsAreLive(t *testing.T) {
 	until(t, here, func() bool { return state() == catalog.Active })
 	servers(t, file, map[string]map[string]any{"s": {"args": []string{"other"}}})
 	until(t, here, func() bool { return state() == "" })
-	there := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	there := open(t, Config{Getenv: getenv})
 	r, err := there.ToolReviews.Review(t.Context(), "s")
 	if err == nil {
 		_, err = there.ToolReviews.Accept(t.Context(), there.Principal, r)
@@ -146,31 +72,27 @@ func TestImportedDefinitionsAreLive(t *testing.T) {
 // there or could not be read, is trusted for that, and not for what comes into it
 // later.
 func TestAnEmptyImport(t *testing.T) {
-	for name, first := range map[string]func(t *testing.T, file string) error{
-		"empty":  func(t *testing.T, file string) error { return os.WriteFile(file, []byte("{}"), 0o600) },
-		"absent": func(t *testing.T, file string) error { return os.Remove(file) },
-		"half": func(t *testing.T, file string) error {
-			return os.WriteFile(file, []byte(`{"mcpServers": {"s": {"com`), 0o600)
-		},
-		"no servers": func(t *testing.T, file string) error { return os.WriteFile(file, []byte(`{"mcpServers": []}`), 0o600) },
-		"a folder": func(t *testing.T, file string) error {
-			t.Cleanup(func() { os.Remove(file) })
-			return errors.Join(os.Remove(file), os.Mkdir(file, 0o700))
-		},
+	for name, first := range map[string]string{
+		"empty": "{}", "absent": "", "half": `{"mcpServers": {"s": {"com`, "no servers": `{"mcpServers": []}`, "a folder": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			getenv, file := importing(t)
-			if err := first(t, file); err != nil {
+			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(t, Config{Getenv: getenv, Dir: t.TempDir()}).Close(); err != nil {
+			if first != "" {
+				write(t, file, first)
+			} else if name == "a folder" {
+				write(t, filepath.Join(file, "x"), "")
+			}
+			if err := open(t, Config{Getenv: getenv}).Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.RemoveAll(file); err != nil {
 				t.Fatal(err)
 			}
 			servers(t, file, map[string]map[string]any{"s": {}})
-			a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+			a := open(t, Config{Getenv: getenv})
 			if list := a.Servers.Definitions(); len(list) != 1 || !strings.Contains(list[0].Held, "was not in the file before") {
 				t.Errorf("servers = %+v, want one that waits", list)
 			}
@@ -196,7 +118,7 @@ func TestImportsHaveNoSecrets(t *testing.T) {
 		"sealed": entry("${GITHUB_TOKEN}"), "env": entry("${env:GITHUB_TOKEN}"), "kens": entry("${KEN_STORE}"), "fine": entry("${MINE}"), "token": entry("a-token-of-its-own"),
 		"head": {"command": "", "url": "https://example.com/mcp", "headers": map[string]string{"Authorization": "Bearer one-token-or-other"}},
 	})
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	if err := a.Secrets.Set("GITHUB_TOKEN", secret.Of("sealed-and-not-for-them")); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +153,7 @@ func TestImportsHaveNoSecrets(t *testing.T) {
 // is not switched on by whoever writes that file.
 func TestImportsStayOff(t *testing.T) {
 	getenv, file := importing(t)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	stands := func(entry map[string]any) mcpgateway.Server {
 		t.Helper()
 		servers(t, file, map[string]map[string]any{"s": entry})
@@ -241,34 +163,22 @@ func TestImportsStayOff(t *testing.T) {
 		}
 		return list[0]
 	}
-	if s := stands(map[string]any{}); s.Held != "" {
-		t.Fatalf("it is held at first: %s", s.Held)
+	for i, step := range []struct {
+		entry map[string]any
+		held  string // for; "": it is not held
+	}{
+		{map[string]any{}, ""},
+		{map[string]any{"disabled": true}, ""},
+		{map[string]any{}, "disabled"},
+		{map[string]any{"disabled": true, "args": []string{"evil"}}, "evil"}, // what else came with it is not accepted by being off
+		{map[string]any{"args": []string{"evil"}}, "evil"},
+		{map[string]any{"disabled": true}, ""},
+	} {
+		s := stands(step.entry)
+		if (s.Held == "") != (step.held == "") || !strings.Contains(s.Held, step.held) || s.Disabled != (step.entry["disabled"] == true) {
+			t.Errorf("step %d: %+v, want it held for %q", i, s, step.held)
+		}
 	}
-	if s := stands(map[string]any{"disabled": true}); s.Held != "" || !s.Disabled {
-		t.Errorf("switched off: %+v, want it off, with nothing to review", s)
-	}
-	if s := stands(map[string]any{}); !strings.Contains(s.Held, "disabled") {
-		t.Errorf("switched on again: held for %q, want it held", s.Held)
-	}
-	// What else came with it is not accepted by being off.
-	if s := stands(map[string]any{"disabled": true, "args": []string{"evil"}}); !strings.Contains(s.Held, "evil") {
-		t.Errorf("off and different: held for %q, want the argument", s.Held)
-	}
-	if s := stands(map[string]any{"args": []string{"evil"}}); !strings.Contains(s.Held, "evil") {
-		t.Errorf("on and different: held for %q, want the argument", s.Held)
-	}
-	if s := stands(map[string]any{"disabled": true}); s.Held != "" {
-		t.Errorf("as it was: held for %q", s.Held)
-	}
-}
-
-// TestPinRulesAreLive: what mcp.new says counts at once, for tools that wait
-// already too.
-func TestPinRulesAreLive(t *testing.T) {
-	home, getenv := home(t, nil)
-	stands := waitsForReview(t, home, getenv)
-	write(t, filepath.Join(home, ".ken", "ken.yaml"), "mcp: {new: accept}\n")
-	stands(catalog.Active)
 }
 
 // TestServersOfProjectsStartThere: a server of a project's file, or for a

@@ -3,9 +3,6 @@ package app
 import (
 	"bytes"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,213 +15,20 @@ import (
 	"ken/capability"
 	"ken/internal/config"
 	"ken/internal/door"
-	"ken/internal/find/outcome"
 	"ken/internal/govern/approval"
-	"ken/internal/govern/reload"
-	"ken/internal/secret"
-	"ken/internal/serve/auth"
 	"ken/internal/serve/doctor"
-	"ken/internal/talk/event"
-	"ken/llm"
+	"ken/internal/testkit"
 	"ken/llm/llmtest"
 )
-
-// parts are the packages that app gives the settings of the start, as Start of a
-// variable cfg, and functions for what is in force.
-func parts() []string { return []string{"../run/executors", "../find/vectors"} }
-
-// TestKeysThatCountAtOnceAreReadAtOnce: neither app nor a part of it reads one of
-// them from the settings that Ken was opened with, where it would never change.
-func TestKeysThatCountAtOnceAreReadAtOnce(t *testing.T) {
-	byName := map[string]string{}
-	for _, s := range config.Default().Settings() {
-		byName[strings.ToLower(s.Key)] = s.Key
-	}
-	// The tools of databases are part of the catalog, which is made at the start;
-	// watchDatabases keeps them current, and what a call may do is asked now
-	// (run/executors).
-	lints := []string{"databases"}
-	fset, read := token.NewFileSet(), map[string]int{}
-	for name, f := range sourceFiles(t, fset, append(parts(), ".")...) {
-		ast.Inspect(f, func(n ast.Node) bool {
-			words := selected(n)
-			i := slices.Index(words, "Settings")
-			if i < 1 || words[i-1] != "a" && words[i-1] != "app" {
-				i = slices.Index(words, "Start")
-				if i < 1 || words[i-1] != "cfg" {
-					return true
-				}
-			}
-			if i+1 >= len(words) {
-				return true
-			}
-			read[filepath.Dir(name)]++
-			if key := byName[strings.ToLower(strings.Join(words[i+1:], "."))]; key != "" && reload.AppliesLive(key) && !slices.Contains(lints, key) {
-				t.Errorf("%v: %s counts at once and is read from the settings of the start; ask now", fset.Position(n.Pos()), key)
-			}
-			return false
-		})
-	}
-	for _, dir := range append(parts(), ".") {
-		if read[dir] == 0 {
-			t.Errorf("nothing was looked at in %s", dir)
-		}
-	}
-}
-
-// sourceFiles parses the files of folders that are no tests, by name.
-func sourceFiles(t *testing.T, fset *token.FileSet, dirs ...string) map[string]*ast.File {
-	t.Helper()
-	out := map[string]*ast.File{}
-	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			if out[name], err = parser.ParseFile(fset, name, nil, parser.SkipObjectResolution); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return out
-}
-
-// TestPartsAskForLiveSettings: a part of app is made once, so no function of it
-// that has the Config asks for what is in force while it runs: it gives away a
-// function that does.
-func TestPartsAskForLiveSettings(t *testing.T) {
-	may := map[string]string{"newShell Rules": "a warning, once"}
-	fset, given := token.NewFileSet(), 0
-	for _, f := range sourceFiles(t, fset, parts()...) {
-		for _, d := range f.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Body == nil {
-				continue
-			}
-			ast.Inspect(f.Body, func(n ast.Node) bool {
-				switch x := n.(type) {
-				case *ast.FuncLit:
-					given++
-					return false
-				case *ast.CallExpr:
-					words := selected(x.Fun)
-					if len(words) != 2 || words[0] != "cfg" || words[1] != "Settings" && words[1] != "Rules" {
-						return true
-					}
-					if name := f.Name.Name + " " + words[1]; may[name] == "" {
-						t.Errorf("%v: %s is run once and calls cfg.%s; give a function that does", fset.Position(x.Pos()), f.Name.Name, words[1])
-					} else {
-						delete(may, name)
-					}
-				}
-				return true
-			})
-		}
-	}
-	for name := range may {
-		t.Errorf("%s is not there any more; fix the list", name)
-	}
-	if given == 0 {
-		t.Error("nothing was looked at")
-	}
-}
-
-// TestNothingThatCountsAtOnceIsKept: what is made once asks for nothing that
-// counts at once while it is made, where the answer would never change: it is
-// given whom to ask.
-func TestNothingThatCountsAtOnceIsKept(t *testing.T) {
-	once := []string{
-		"prepareServers", "prepareRunning", "newExtensions", "prepareTalking", "newReporter", "newMCP", "newRunner", "newEngine", "engineConfig",
-		"executorConfig", "aroundCalls", "openDesk", "openTrail", "openPins", "build", "finding", "newRecorder",
-		"NewSite", "mcpHandler", "routes", "chat", "catalog", "trail", "readings", "system", "probes",
-	}
-	pkg := parsed(t)
-	asks := map[string]bool{"effective": true, "Rules": true, "Current": true, "Latest": true, "Settings": true}
-	for _, name := range []string{"Name", "Check", "Row", "Model", "ForTurn", "Reach", "Doubt", "Price", "Prices"} { // of Models
-		asks[name] = true
-	}
-	for grown := true; grown; {
-		grown = false
-		for name, body := range pkg {
-			if !asks[name] && slices.ContainsFunc(calls(body), func(c string) bool { return asks[c] }) {
-				asks[name], grown = true, true
-			}
-		}
-	}
-	for _, name := range once {
-		if pkg[name] == nil {
-			t.Errorf("there is no %s; fix the list", name)
-			continue
-		}
-		for _, c := range calls(pkg[name]) {
-			if asks[c] && !slices.Contains(once, c) {
-				t.Errorf("%s is run once and calls %s, which asks for what counts at once; give %[2]s itself", name, c)
-			}
-		}
-	}
-}
-
-// parsed returns the bodies of the methods of App and Site, by name.
-func parsed(t *testing.T) map[string]*ast.BlockStmt {
-	t.Helper()
-	out := map[string]*ast.BlockStmt{}
-	for _, f := range sourceFiles(t, token.NewFileSet(), ".") {
-		for _, d := range f.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
-				if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok {
-					if of, ok := star.X.(*ast.Ident); ok && (of.Name == "App" || of.Name == "Site") {
-						out[f.Name.Name] = f.Body
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// calls returns the methods of App, Site, the Loader and Models that a body calls
-// itself, and not in a function that it gives away.
-func calls(body *ast.BlockStmt) []string {
-	var out []string
-	ast.Inspect(body, func(n ast.Node) bool {
-		switch x := n.(type) {
-		case *ast.FuncLit:
-			return false
-		case *ast.CallExpr:
-			words := selected(x.Fun)
-			if n := len(words); n > 1 && slices.Contains([]string{"a", "s", "app", "loader", "Models"}, words[n-2]) {
-				out = append(out, words[n-1])
-			}
-		}
-		return true
-	})
-	return out
-}
-
-// selected returns the words of x.y.z.
-func selected(n ast.Node) []string {
-	switch x := n.(type) {
-	case *ast.SelectorExpr:
-		if before := selected(x.X); before != nil {
-			return append(before, x.Sel.Name)
-		}
-	case *ast.Ident:
-		return []string{x.Name}
-	}
-	return nil
-}
 
 // TestSettingsCountWithoutARestart: what a file says of finding, of calls, of
 // people and of turns counts for the next one.
 func TestSettingsCountWithoutARestart(t *testing.T) {
+	testkit.CI(t, "changes many settings")
 	dir, getenv := home(t, nil)
 	file := filepath.Join(dir, ".ken", "ken.yaml")
 	write(t, file, "discovery: {tier1MinRelevance: 0, tier1TailRelevance: 0}\ncapabilities: {logLevel: none}\n")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	set := func(key, value string) {
 		t.Helper()
 		if err := config.Set(file, key, value); err != nil {
@@ -265,11 +69,8 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 		return q.Expires.Sub(q.Asked)
 	}
 
-	if n := len(found().Briefs); n < 2 {
-		t.Fatalf("%d briefs to begin with, want several", n)
-	}
-	if logged() != 0 {
-		t.Fatal("something was logged with the level none")
+	if n := len(found().Briefs); n < 2 || logged() != 0 {
+		t.Fatalf("%d briefs to begin with, want several, and %d bytes logged, want none", n, logged())
 	}
 	read() // that makes the runner, with the limits as they are
 	before := asked()
@@ -299,10 +100,6 @@ func TestSettingsCountWithoutARestart(t *testing.T) {
 	if n := termsOf(a.effective()).Limits.Steps; n != 7 {
 		t.Errorf("with chat.steps 7 a turn has %d", n)
 	}
-	set("audit.keep", "72h")
-	if d := a.effective().Audit.Keep; d != 72*time.Hour {
-		t.Errorf("with audit.keep 72h the trail is kept for %v", d)
-	}
 	set("limits.timeout", "17s")
 	if d := callLimits(a.effective(), 0).Timeout; d == 17*time.Second {
 		t.Error("limits.timeout counts at once, and it is said to count from the next start")
@@ -321,66 +118,13 @@ func lab(t *testing.T, script llmtest.Script) (server *llmtest.Server, settings 
 	return server, "providers: {lab: {wire: openai-chat, url: '" + server.URL() + "', key: LAB_KEY}}\n"
 }
 
-// TestModelChangesBetweenTurns: a turn keeps the model that it began with, the
-// next has the one that ken.yaml names by then, with the key that the secrets
-// hold by then, and the account of each says who answered.
-func TestModelChangesBetweenTurns(t *testing.T) {
-	var a *App
-	replies := llmtest.Replies(
-		llmtest.Reply{Calls: []llm.ToolCall{intended("READ_FILE"), called("l", "list_files", `{}`)}},
-		llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."})
-	server, settings := lab(t, func(seen llmtest.Seen) llmtest.Reply {
-		if seen.Number == 1 { // in the middle of the first turn
-			if _, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "model", "lab/second"); err != nil {
-				t.Error(err)
-			}
-			if err := a.Secrets.Set("LAB_KEY", secret.Of("new")); err != nil {
-				t.Error(err)
-			}
-		}
-		return replies(seen)
-	})
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/first\n"+settings)
-	a = open(t, Config{Getenv: getenv, environment: func() []string { return nil }, Dir: t.TempDir()})
-	if err := a.Secrets.Set("LAB_KEY", secret.Of("old")); err != nil {
-		t.Fatal(err)
-	}
-	var turned []string
-	told := func(e outcome.Event) {
-		if e.Kind == outcome.Ended {
-			turned = append(turned, e.Model)
-		}
-	}
-	a.counter.Store(&told)
-
-	say(t, a, "change the model")
-	events := say(t, a, "hello")
-	if done := events[len(events)-1].(event.Done); done.Text != "Two." {
-		t.Fatalf("the turn ended with %+v", done)
-	}
-	var got []string
-	for _, r := range server.Requests() {
-		got = append(got, r.Request.Model+" "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
-	}
-	if want := []string{"first old", "first new", "second new"}; !slices.Equal(got, want) {
-		t.Errorf("requests were made to %q, want %q", got, want)
-	}
-	if want := []string{"lab/first", "lab/second"}; !slices.Equal(turned, want) {
-		t.Errorf("turns are on the account of %q, want %q", turned, want)
-	}
-	if name := a.Models.Name(); name != "lab/second" {
-		t.Errorf("ModelName() = %q", name)
-	}
-}
-
 // TestNamedModelStays: a model that the caller named answers whatever ken.yaml
 // comes to say, until he names none.
 func TestNamedModelStays(t *testing.T) {
 	dir, getenv := home(t, nil)
 	file := filepath.Join(dir, ".ken", "ken.yaml")
 	write(t, file, "model: openai/a\n")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	a.UseModel("openai/mine")
 	write(t, file, "model: openai/other\nchat: {steps: 9}\n")
 	a.loader.Latest()
@@ -404,11 +148,14 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 		"bad rule":     "model: openai/b\npolicy: {rules: [{name: x, allow: {nonsense: 1}}]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "unknown key" {
+				testkit.CI(t, "waits for a file to settle")
+			}
 			dir, getenv := home(t, nil)
 			file := filepath.Join(dir, ".ken", "ken.yaml")
 			write(t, file, "model: openai/a\nchat: {steps: 4}\n")
 			var log bytes.Buffer
-			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+			a := open(t, Config{Getenv: getenv, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			write(t, file, wrong)
 			now := a.loader.Latest().Settings
 			if now.Model != "openai/a" || now.Chat.Steps != 4 {
@@ -444,10 +191,11 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 // file of rules are read again when they alone change, also after they were
 // wrong.
 func TestFilesThatAreNamedAreWatched(t *testing.T) {
+	testkit.CI(t, "waits for files to settle")
 	dir, getenv := home(t, map[string]string{".ken/b.yaml": "discovery: {tier1TopK: 2}\n", ".ken/more.cedar": "permit (principal, action, resource);\n"})
 	kens := filepath.Join(dir, ".ken")
 	write(t, filepath.Join(kens, "ken.yaml"), "experiment: {name: e, config: "+filepath.Join(kens, "b.yaml")+"}\npolicy: {cedar: ["+filepath.Join(kens, "more.cedar")+"]}\n")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	write(t, filepath.Join(kens, "b.yaml"), "discovery: {tier1TopK: 13}\n")
 	a.loader.Latest()
 	var sizes []int
@@ -478,10 +226,11 @@ func TestFilesThatAreNamedAreWatched(t *testing.T) {
 // TestSettingsChangeUnderLoad: whoever asks while files are written gets one
 // state or another, whole.
 func TestSettingsChangeUnderLoad(t *testing.T) {
+	testkit.CI(t, "reads and writes much")
 	dir, getenv := home(t, nil)
 	file := filepath.Join(dir, ".ken", "ken.yaml")
 	write(t, file, "chat: {steps: 5, mistakes: 5}\n")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	var readers sync.WaitGroup
 	stop := make(chan struct{})
 	for range 4 {
@@ -517,12 +266,7 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 
 // BenchmarkNow is what it costs to ask for the settings in force.
 func BenchmarkNow(b *testing.B) {
-	dir := b.TempDir()
-	a, err := Open(b.Context(), Config{Getenv: func(name string) string { return map[string]string{"HOME": dir}[name] }, Dir: dir})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer a.Close()
+	a := alone(b, "", Config{})
 	b.Run("again", func(b *testing.B) {
 		for b.Loop() {
 			a.effective()

@@ -1,20 +1,20 @@
 package app
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/serve/auth"
+	"ken/internal/testkit"
 )
 
 // TestWhoSeesIsAVersion: whatever decides anew what models see of the catalog
 // makes a version of it: those who keep a list of it, as MCP clients do, wait
 // for one.
 func TestWhoSeesIsAVersion(t *testing.T) {
+	testkit.CI(t, "waits for files to be noticed")
 	dir, getenv := home(t, map[string]string{".ken/ken.yaml": "catalog: {watch: false}\n"})
 	if err := os.CopyFS(filepath.Join(dir, ".ken", "extensions", "text"), os.DirFS(filepath.FromSlash("../../examples/extensions/text"))); err != nil {
 		t.Fatal(err)
@@ -36,9 +36,7 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 	at := a.View().Stats().Version
 	newer := func(why string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		news, err := a.Door.Next(ctx, a.Principal, at)
+		news, err := a.Door.Next(t.Context(), a.Principal, at)
 		if err != nil {
 			t.Fatalf("%s: Next(%d) = %v", why, at, err)
 		}
@@ -62,9 +60,7 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 		t.Errorf("accepting what is on made version %d of %d", got, at)
 	}
 
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.Watch(ctx) }()
+	watch(t, a)
 	other := open(t, Config{Getenv: getenv, Dir: work})
 	if _, err := other.Extensions.Disable(t.Context(), other.Principal, "tools.text", "", ""); err != nil {
 		t.Fatal(err)
@@ -73,8 +69,4 @@ func TestWhoSeesIsAVersion(t *testing.T) {
 	there(false)
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "catalog: {watch: false}\npolicy: {profile: locked}\n")
 	newer("other rules")
-	stop()
-	if err := <-done; err != nil {
-		t.Errorf("Watch = %v", err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,11 +28,11 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/chatapi"
-	"ken/internal/serve/httpapi/wire"
 	"ken/internal/serve/mcpbridge"
 	"ken/internal/serve/settings"
 	"ken/internal/talk/consent"
 	"ken/internal/talk/event"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -61,8 +62,7 @@ func site(t *testing.T, a *App) (s *Site, as func(auth.Identity) string) {
 // TestSiteCountsEverybodysQuestions: the number of those who wait is of all
 // tenants.
 func TestSiteCountsEverybodysQuestions(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	s, _ := site(t, a)
 	desk, err := a.Desk()
 	if err != nil {
@@ -81,33 +81,20 @@ func TestSiteCountsEverybodysQuestions(t *testing.T) {
 // TestSiteMCPFromAListedSite: the guard has judged where a page is from; MCP does
 // not judge again, by less.
 func TestSiteMCPFromAListedSite(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	_, as := site(t, a)
-	const body = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, as(auth.Owner(a.Principal))+"/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{"Origin": "https://tools.example", "Content-Type": "application/json", "Accept": "application/json, text/event-stream"} {
-		r.Header.Set(name, value)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Errorf("POST /mcp = %s, want 200", res.Status)
+	header := http.Header{"Origin": {"https://tools.example"}, "Accept": {"application/json, text/event-stream"}}
+	if status, _, answer := request(t, "POST", as(auth.Owner(a.Principal))+"/mcp", mcpHello, header); status != http.StatusOK {
+		t.Errorf("POST /mcp = %d %s, want 200", status, answer)
 	}
 }
+
+const mcpHello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 
 // TestSiteEndsWithTheApp: nothing of a site works on after its App was closed,
 // also where nobody said that the server stops.
 func TestSiteEndsWithTheApp(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	before := goleak.IgnoreCurrent()
 	if _, err := a.NewSite(context.Background(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
@@ -118,16 +105,15 @@ func TestSiteEndsWithTheApp(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// request asks once and gives the status, the type and the beginning of the
-// answer; of a stream only those before its events.
-func request(t *testing.T, method, url, body string) (status int, kind string, answer []byte) {
+// request asks once and gives the status, the type and the answer; of a stream
+// only those before its events.
+func request(t *testing.T, method, url, body string, header http.Header) (status int, kind string, answer []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(r.Header, header)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -136,8 +122,7 @@ func request(t *testing.T, method, url, body string) (status int, kind string, a
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
 	defer res.Body.Close()
-	kind = res.Header.Get("Content-Type")
-	if kind == "text/event-stream" {
+	if kind = res.Header.Get("Content-Type"); kind == "text/event-stream" {
 		return res.StatusCode, kind, nil
 	}
 	if answer, err = io.ReadAll(res.Body); err != nil {
@@ -146,65 +131,14 @@ func request(t *testing.T, method, url, body string) (status int, kind string, a
 	return res.StatusCode, kind, answer
 }
 
-var placeholder = regexp.MustCompile(`\{[^}]*\}`)
-
-// TestSite: every operation answers everybody, with what it says or with a
-// problem, and only those that are for all are not the operator's alone.
+// TestSite: every operation × whoever may come to it, as the guard lets them in.
+// Each is answered with what the operation says, or with a problem. What an
+// operation says of itself is all that decides; what is open to others than
+// operators, what agents may change, and what a person decides is listed here, so
+// that a new one is placed deliberately.
 func TestSite(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
+	a := open(t, Config{Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
 	s, as := site(t, a)
-	owner, other := as(auth.Owner(a.Principal)), as(stranger)
-	forAll := []string{
-		"abortTurn", "addJob", "answerTurn", "beginSession", "cancelJob", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followJob", "followSession", "health",
-		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listJobs", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
-		"readStory", "readTrail", "readiness", "retryJob", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "showJob", "waitForChanges", "whyCapability",
-	}
-	for _, route := range s.routes(t.Context()) {
-		if route.Name == "" || route.Group == "" || route.Summary == "" {
-			t.Errorf("%s %s has the name %q, the group %q and the summary %q", route.Method, route.Path, route.Name, route.Group, route.Summary)
-		}
-		if open := slices.Contains(forAll, route.Name); open == route.Operator {
-			t.Errorf("%s is for operators: %v, want %v", route.Name, route.Operator, !open)
-		}
-		path, body := placeholder.ReplaceAllString(route.Path, "1"), ""
-		if route.Body != nil {
-			body = "{}"
-		}
-		for who, url := range map[string]string{"the owner": owner, "another": other} {
-			status, kind, answer := request(t, route.Method, url+path, body)
-			var problem struct{ Code, Detail string }
-			switch {
-			case status >= 500:
-				t.Errorf("%s for %s = %d %.300s", route.Name, who, status, answer)
-			case status >= 400:
-				if err := json.Unmarshal(answer, &problem); err != nil || kind != "application/problem+json" || problem.Code == "" || problem.Detail == "" {
-					t.Errorf("%s for %s = %d %s %.300s, want a problem with its code and why", route.Name, who, status, kind, answer)
-				}
-			case status == http.StatusNoContent:
-			case kind == "application/json":
-				if !json.Valid(answer) {
-					t.Errorf("%s for %s = %.300s, want JSON", route.Name, who, answer)
-				}
-			case route.Stream != nil && kind == "text/event-stream", route.Name == "metrics":
-			default:
-				t.Errorf("%s for %s is %s", route.Name, who, kind)
-			}
-			if refused := problem.Code == "operator-only"; refused != (route.Operator && who == "another") {
-				t.Errorf("%s for %s = %d %s", route.Name, who, status, problem.Code)
-			}
-		}
-	}
-}
-
-// TestSiteAsked: every operation × whoever may come to it, as the guard lets them
-// in. What an operation says of itself is all that decides; what changes
-// something and is open to agents is listed here, so that a new one is placed
-// deliberately.
-func TestSiteAsked(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}})
-	s, _ := site(t, a)
 	tokens, err := auth.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -221,88 +155,87 @@ func TestSiteAsked(t *testing.T) {
 		t.Fatalf("the link = %v, %v; want a cookie", entered, err)
 	}
 	entered.Body.Close()
+	elsewhere := as(stranger)
 	callers := map[string]http.Header{
-		"owner":  {"Authorization": {"Bearer " + tokens.Token().Reveal()}},
-		"agent":  {"Authorization": {"Bearer " + tokens.Agent().Reveal()}},
-		"cookie": {"Cookie": {entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value}, "Origin": {srv.URL}},
-		"nobody": {},
+		"owner":    {"Authorization": {"Bearer " + tokens.Token().Reveal()}},
+		"agent":    {"Authorization": {"Bearer " + tokens.Agent().Reveal()}},
+		"cookie":   {"Cookie": {entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value}, "Origin": {srv.URL}},
+		"nobody":   {},
+		"stranger": {},
+	}
+	forAll := []string{
+		"abortTurn", "addJob", "answerTurn", "beginSession", "cancelJob", "compactSession", "complete", "deleteSession", "discover", "drawGraph", "examples", "feed", "followJob", "followSession", "health",
+		"inspectTurn", "invoke", "lintCatalog", "listApprovals", "listCatalog", "listGrants", "listJobs", "listSessions", "me", "play", "proveRecord", "readResult", "readSession",
+		"readStory", "readTrail", "readiness", "retryJob", "retryTurn", "revokeGrant", "rewindSession", "say", "searchCatalog", "settleApproval", "showCapability", "showJob", "waitForChanges", "whyCapability",
 	}
 	agentsMay := []string{"abortTurn", "addJob", "beginSession", "cancelJob", "compactSession", "invoke", "play", "retryJob", "retryTurn", "say"}
 	decisions := []string{
 		"answerReview", "answerTurn", "changePrice", "changeSetting", "deleteSession", "resetSetting", "revokeGrant", "rewindSession", "setProviderKey", "settleApproval",
 		"add", "beginLogin", "connectClient", "disconnectClient", "discardAddition", "planAddition", "planConnection", "removeAdded", "removeSecret", "setSecret", "tryAddition",
 	}
+	placeholder := regexp.MustCompile(`\{[^}]*\}`)
 	for _, route := range s.routes(t.Context()) {
-		decides := route.Decision != ""
+		decides, body := route.Decision != "", ""
+		if route.Name == "" || route.Group == "" || route.Summary == "" {
+			t.Errorf("%s %s has the name %q, the group %q and the summary %q", route.Method, route.Path, route.Name, route.Group, route.Summary)
+		}
+		if slices.Contains(forAll, route.Name) == route.Operator {
+			t.Errorf("%s is for operators: %v, want %v", route.Name, route.Operator, !route.Operator)
+		}
 		if decides != slices.Contains(decisions, route.Name) {
 			t.Errorf("%s is a person's decision: %v, want %v", route.Name, decides, !decides)
 		}
 		if open := !decides && !route.Operator && route.Method != http.MethodGet; open != slices.Contains(agentsMay, route.Name) {
 			t.Errorf("%s may be asked by agents, and changes something: %v, want %v", route.Name, open, !open)
 		}
+		if route.Body != nil {
+			body = "{}"
+		}
 		for name, header := range callers {
-			status, code := tried(t, srv.URL, route, header)
+			url := srv.URL
+			if name == "stranger" {
+				url = elsewhere
+			}
+			status, kind, answer := request(t, route.Method, url+placeholder.ReplaceAllString(route.Path, "1"), body, header)
+			var problem struct{ Code, Detail string }
+			switch {
+			case status >= 500:
+				t.Errorf("%s for %s = %d %.300s", route.Name, name, status, answer)
+			case status >= 400:
+				if err := json.Unmarshal(answer, &problem); err != nil || kind != "application/problem+json" || problem.Code == "" || problem.Detail == "" {
+					t.Errorf("%s for %s = %d %s %.300s, want a problem with its code and why", route.Name, name, status, kind, answer)
+				}
+			case status == http.StatusNoContent, kind == "application/json" && json.Valid(answer):
+			case route.Stream != nil && kind == "text/event-stream", route.Name == "metrics":
+			default:
+				t.Errorf("%s for %s is %s %.300s", route.Name, name, kind, answer)
+			}
 			want := ""
 			switch {
+			case name == "nobody" && status == http.StatusTooManyRequests:
+				want = "too-many-attempts"
 			case name == "nobody" && route.Name != "health":
 				want = "unauthorized"
-				if status == http.StatusTooManyRequests {
-					want = "too-many-attempts"
-				}
 			case name == "agent" && decides:
 				want = "person-decides"
-			case name == "agent" && route.Operator:
+			case (name == "agent" || name == "stranger") && route.Operator:
 				want = "operator-only"
 			}
 			refusals := []string{"unauthorized", "too-many-attempts", "person-decides", "operator-only", "wrong-origin"}
-			if refused := slices.Contains(refusals, code); code != want && (refused || want != "") {
-				t.Errorf("%s by %s = %d %s, want %q", route.Name, name, status, code, want)
-			}
-			if status >= 500 {
-				t.Errorf("%s by %s = %d %s", route.Name, name, status, code)
+			if refused := slices.Contains(refusals, problem.Code); problem.Code != want && (refused || want != "") {
+				t.Errorf("%s for %s = %d %s, want %q", route.Name, name, status, problem.Code, want)
 			}
 		}
 	}
-}
-
-// tried asks an operation with headers, and gives the status and a problem's
-// code.
-func tried(t *testing.T, url string, route wire.Route, header http.Header) (status int, code string) {
-	t.Helper()
-	body := ""
-	if route.Body != nil {
-		body = "{}"
-	}
-	r, err := http.NewRequestWithContext(t.Context(), route.Method, url+placeholder.ReplaceAllString(route.Path, "1"), strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps.Copy(r.Header, header)
-	if route.Body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var problem struct{ Code string }
-	if res.StatusCode >= 400 {
-		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil || res.Header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s = %d %s, want a problem document: %v", route.Name, res.StatusCode, res.Header.Get("Content-Type"), err)
-		}
-	}
-	return res.StatusCode, problem.Code
 }
 
 // TestSiteCountsStreams: who listens is counted while they do.
 func TestSiteCountsStreams(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	_, as := site(t, a)
 	url := as(auth.Owner(a.Principal))
 	open := func() string {
-		_, _, text := request(t, "GET", url+"/metrics", "")
+		_, _, text := request(t, "GET", url+"/metrics", "", nil)
 		_, rest, _ := strings.Cut(string(text), "\nken_http_streams ")
 		n, _, _ := strings.Cut(rest, "\n")
 		return n
@@ -318,14 +251,13 @@ func TestSiteCountsStreams(t *testing.T) {
 		t.Errorf("ken_http_streams is %q while somebody listens, want 1", n)
 	}
 	res.Body.Close()
-	eventually(t, "the stream to end", func() bool { return open() == "0" })
+	testkit.Wait(t, "the stream ends", func() bool { return open() == "0" })
 }
 
 // TestSiteMCPBody: a message that stalls or is too large ends, also where the
 // server is about to stop; one that comes is answered, however long that takes.
 func TestSiteMCPBody(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	waiting, stop := context.WithCancel(t.Context())
 	s, err := a.NewSite(waiting, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -353,8 +285,7 @@ func TestSiteMCPBody(t *testing.T) {
 		n, _ := res.Body.Read(b)
 		return res.StatusCode, string(b[:n])
 	}
-	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
-	if status, answer := send(len(hello), hello); status != 200 || !strings.Contains(answer, "serverInfo") {
+	if status, answer := send(len(mcpHello), mcpHello); status != 200 || !strings.Contains(answer, "serverInfo") {
 		t.Errorf("a whole message = %d %s, want 200", status, answer)
 	}
 	if status, answer := send(mcpbridge.MaxBody+1, strings.Repeat(" ", mcpbridge.MaxBody+1)); status != 413 || !strings.Contains(answer, `"too-large"`) {
@@ -368,21 +299,20 @@ func TestSiteMCPBody(t *testing.T) {
 		stop() // with half an hour to go
 	}()
 	s.mcp.Slowest = 30 * time.Minute
-	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
+	if status, answer := send(len(mcpHello), mcpHello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
 		t.Errorf("one that stalls while the server stops = %d %s, want 408", status, answer)
 	}
 	s.mcp.Slowest = time.Millisecond
-	if status, answer := send(len(hello), hello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
+	if status, answer := send(len(mcpHello), mcpHello[:9]); status != 408 || !strings.Contains(answer, `"too-slow"`) {
 		t.Errorf("one that stalls = %d %s, want 408", status, answer)
 	}
 }
 
 // TestSiteIsDescribed: the description is valid, and has exactly what is served.
 func TestSiteIsDescribed(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	s, as := site(t, a)
-	_, _, text := request(t, "GET", as(stranger)+"/api/v1/openapi.json", "")
+	_, _, text := request(t, "GET", as(stranger)+"/api/v1/openapi.json", "", nil)
 	doc, err := openapi3.NewLoader().LoadFromData(text)
 	if err == nil {
 		err = doc.Validate(t.Context())
@@ -408,28 +338,25 @@ func TestSiteIsDescribed(t *testing.T) {
 // TestSiteDrain: a turn that waits for a person is left open when the server
 // stops, at once, and its question can be answered later.
 func TestSiteDrain(t *testing.T) {
-	_, getenv := home(t, nil)
 	fake := &llmtest.Fake{Script: llmtest.Replies(
 		llmtest.Reply{Calls: []llm.ToolCall{called("q", "ask_user", `{"question":"Which harbour?"}`)}}, llmtest.Reply{Text: "Done."},
 	)}
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
+	a := open(t, Config{Model: fake})
 	s, as := site(t, a)
 	url := as(auth.Owner(a.Principal))
-	_, _, answer := request(t, "POST", url+"/api/v1/sessions", "{}")
+	_, _, answer := request(t, "POST", url+"/api/v1/sessions", "{}", nil)
 	var head struct{ ID string }
 	if err := json.Unmarshal(answer, &head); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"text":"moor"}`); status != http.StatusAccepted {
+	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"text":"moor"}`, nil); status != http.StatusAccepted {
 		t.Fatalf("say = %d %s", status, answer)
 	}
 	asked := awaitAsked(t, url+"/api/v1/sessions/"+head.ID+"/events")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // far less than the stop may take
-	defer cancel()
-	if err := s.Drain(ctx); err != nil {
+	if err := s.Drain(t.Context()); err != nil {
 		t.Fatalf("Drain = %v", err)
 	}
-	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"continue":true}`); status != 503 || !bytes.Contains(answer, []byte(`"stopping"`)) {
+	if status, _, answer := request(t, "POST", url+"/api/v1/sessions/"+head.ID+"/turns", `{"continue":true}`, nil); status != 503 || !bytes.Contains(answer, []byte(`"stopping"`)) {
 		t.Errorf("a turn after Drain = %d %s, want 503 stopping", status, answer)
 	}
 	sessions, err := a.Sessions()
@@ -485,8 +412,7 @@ func awaitAsked(t *testing.T, url string) event.Asked {
 
 // TestOpenSettings: what a page may change exists, and governs nothing.
 func TestOpenSettings(t *testing.T) {
-	dir, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{})
 	keys := map[string]bool{}
 	for _, s := range a.settingsPage().List() {
 		keys[s.Key] = true
@@ -511,22 +437,14 @@ func TestOpenSettings(t *testing.T) {
 	if _, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "policy.profile", "open"); capability.KindOf(err) != capability.Denied {
 		t.Errorf("setSetting(policy.profile) = %v, want Denied", err)
 	}
-	if changed, err := a.settingsPage().Set(t.Context(), auth.Owner(a.Principal), "chat.steps", "7"); err != nil || changed.Restart {
-		t.Errorf("setSetting(chat.steps) = %v, %v; want that it counts without a restart", changed, err)
-	}
-	for _, s := range a.settingsPage().List() {
-		if s.Key == "chat.steps" && (s.Value != "7" || s.InForce != "" || !strings.Contains(s.Origin, dir)) {
-			t.Errorf("chat.steps is %q, in force %q, said in %q", s.Value, s.InForce, s.Origin)
-		}
-	}
 }
 
 // TestSiteCovers: consent that is given in the page covers what the person chose,
 // and nothing more.
 func TestSiteCovers(t *testing.T) {
 	home, getenv := home(t, nil)
-	server(t, home, "", "s")
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Servers: true})
+	servers(t, filepath.Join(home, ".ken", "mcp.json"), map[string]map[string]any{"s": {}})
+	a := open(t, Config{Getenv: getenv, Servers: true})
 	s, _ := site(t, a)
 	for _, c := range []struct {
 		scope  approval.Scope

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,9 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/govern/trace"
 	"ken/internal/talk/event"
-	"ken/internal/talk/opener"
 	"ken/llm"
 	"ken/llm/llmtest"
 	"ken/plugin"
@@ -50,50 +47,6 @@ func finished(events []event.Event, target capability.ID) []event.Finished {
 		}
 	}
 	return out
-}
-
-// TestS449SkillShell: while the tool may be used its guidance is in the prompt
-// and it runs; taking it away is a matter of configuration, by tool-access or by
-// skills.off (S4.37–S4.39, S4.48–S4.50).
-func TestS449SkillShell(t *testing.T) {
-	tests := []struct {
-		name, settings string
-		guided         []string // of shell and files
-	}{
-		{"as it is", "", []string{"shell", "files"}},
-		{"skills.off", "skills: {off: [shell]}\n", []string{"files"}},
-		{"tool access", "policy: {toolAccess: {tools: {shell: {enabled: false}}}}\n", []string{"files"}},
-		{"nothing", "skills: {off: [shell, files]}\n", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir, getenv := home(t, nil)
-			write(t, filepath.Join(dir, ".ken", "ken.yaml"), tt.settings)
-			fake := &llmtest.Fake{Script: llmtest.Replies(
-				llmtest.Reply{Calls: []llm.ToolCall{intended("EXECUTE"), called("s", "shell", `{"cmd":"echo hello"}`)}},
-				llmtest.Reply{Text: "Done."},
-			)}
-			a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Model: fake})
-			events := say(t, a, "say hello")
-			system := fake.Requests()[0].Request.System
-			for _, skill := range []string{"shell", "files"} {
-				if got, want := strings.Contains(system, "## Skill: "+skill), slices.Contains(tt.guided, skill); got != want {
-					t.Errorf("the prompt has the skill %s: %v, want %v\n%s", skill, got, want, system)
-				}
-			}
-			if strings.Contains(system, "# Skills") != (tt.guided != nil) {
-				t.Errorf("the section of skills is there, or not, for %v", tt.guided)
-			}
-			offered := slices.ContainsFunc(fake.Requests()[0].Request.Tools, func(x llm.Tool) bool { return x.Name == "shell" })
-			if want := slices.Contains(tt.guided, "shell"); offered != want {
-				t.Errorf("the tool shell is offered: %v, want %v", offered, want)
-			}
-			done, ok := events[len(events)-1].(event.Done)
-			if want := slices.Contains(tt.guided, "shell"); !ok || want == (done.Reason == event.EndAnswer && done.Text == "Done." && len(finished(events, "tool:shell")) == 0) {
-				t.Errorf("the turn ended with %+v", events[len(events)-1])
-			}
-		})
-	}
 }
 
 // recorder is a plugin that is everything, and says what was asked of it.
@@ -191,7 +144,7 @@ func TestPluginsThatCannotBe(t *testing.T) {
 	if !slices.Contains(said, "good stop") {
 		t.Errorf("%q: the one that started was not stopped", said)
 	}
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir(), Plugins: []plugin.Plugin{thief{}}})
+	a := open(t, Config{Getenv: getenv, Plugins: []plugin.Plugin{thief{}}})
 	if _, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(viewer(a)), capability.Call{Target: "tool:list_files"}); err == nil || !strings.Contains(err.Error(), "shell already exists") {
 		t.Errorf("Invoke = %v, want that the runner is taken", err)
 	}
@@ -208,58 +161,8 @@ func viewer(a *App) door.Viewer {
 	return door.Viewer{Principal: a.Principal, Origin: capability.ByPerson, Surface: "run"}
 }
 
-// TestS343TraceOfEffects: an effect leaves a line that the trail knows; reading
-// leaves none, and neither does anything where there is no folder (S3.43,
-// S3.U08).
-func TestS343TraceOfEffects(t *testing.T) {
-	_, getenv := home(t, nil)
-	work := t.TempDir()
-	write(t, filepath.Join(work, ".orchestration", "active_intents.yaml"), "active_intents: [{id: INT-7, status: IN_PROGRESS, owned_scope: ['notes/**']}]\n")
-	write(t, filepath.Join(work, "notes", "a.txt"), "hello\n")
-	a := open(t, Config{Getenv: getenv, Dir: work})
-	invoke := func(origin capability.Caller, target capability.ID, arguments string) error {
-		v := viewer(a)
-		v.Origin = origin
-		_, err := a.Door.Invoke(t.Context(), a.Door.ViewFor(v), capability.Call{
-			Target: target, Arguments: json.RawMessage(arguments), Origin: origin, Session: "s", Key: "s/4/1", Intent: "WRITE_FILE",
-		})
-		return err
-	}
-	if err := invoke(capability.ByPerson, "tool:write_to_file", `{"path":"notes/b.txt","content":"x"}`); err != nil {
-		t.Fatal(err)
-	}
-	if err := invoke(capability.ByPerson, "tool:read_file", `{"path":"notes/a.txt"}`); err != nil {
-		t.Fatal(err)
-	}
-	if err := invoke(capability.ByModel, "tool:write_to_file", `{"path":"other.txt","content":"x"}`); err == nil || !strings.Contains(err.Error(), "REQ-001") {
-		t.Errorf("a model writes out of scope: %v", err)
-	}
-	f, err := os.Open(filepath.Join(work, ".orchestration", trace.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var lines []trace.Line
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var l trace.Line
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, l)
-	}
-	if len(lines) != 1 {
-		t.Fatalf("lines = %+v, want the one effect", lines)
-	}
-	l := lines[0]
-	const ofX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-	if l.Turn != "4" || l.Session != "s" || l.Intent != "WRITE_FILE" || l.Capability != "tool:write_to_file" || l.Work[0] != "INT-7" || !l.OK ||
-		len(l.Files) != 1 || l.Files[0] != (trace.Changed{Path: "notes/b.txt", SHA256: ofX}) || !strings.Contains(l.Audit, ":") {
-		t.Errorf("line = %+v", l)
-	}
-}
-
-// TestHooksAreAsked: a hook of ken.yaml refuses a call of anybody's, by the
-// path or the name of its program.
+// TestHooksAreAsked: a hook of ken.yaml is asked about a tool by whatever name that
+// is called.
 func TestHooksAreAsked(t *testing.T) {
 	dir, getenv := home(t, map[string]string{"PATH": "/usr/bin:/bin"})
 	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "hooks:\n  gate: {command: [./gate.sh], tools: [list_files, shell]}\n  pass: {command: ['true']}\n")
@@ -267,35 +170,12 @@ func TestHooksAreAsked(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ".ken", "gate.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
+	a := open(t, Config{Getenv: getenv})
 	view := a.Door.ViewFor(viewer(a))
-	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:list_files", Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "not now (hooks.gate)") {
-		t.Errorf("Invoke = %v, want the refusal of the hook", err)
-	}
-	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "list_files", Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "hooks.gate") {
-		t.Errorf("Invoke by the bare name = %v, want the refusal of the hook", err)
-	}
-	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:execute_command", Arguments: json.RawMessage(`{"command":"ls"}`), Origin: capability.ByPerson}); err == nil || !strings.Contains(err.Error(), "hooks.gate") {
-		t.Errorf("Invoke by another name of shell = %v, want the refusal of the hook", err)
-	}
-	if _, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: "tool:search_files", Arguments: json.RawMessage(`{"regex":"x"}`), Origin: capability.ByPerson}); err != nil {
-		t.Errorf("Invoke of what the hook is not about = %v", err)
-	}
-}
-
-// TestNoModel: without one the error says what to do, and commands work.
-func TestNoModel(t *testing.T) {
-	_, getenv := home(t, nil)
-	a := open(t, Config{Getenv: getenv, Dir: t.TempDir()})
-	if err := a.Models.Check(); !errors.Is(err, opener.ErrNoModel) || !strings.Contains(err.Error(), "ken model set") {
-		t.Errorf("CheckModel = %v", err)
-	}
-	events := say(t, a, "/list_files")
-	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndCommand {
-		t.Errorf("a command ended with %+v", events[len(events)-1])
-	}
-	events = say(t, a, "hello")
-	if done, ok := events[len(events)-1].(event.Done); !ok || done.Reason != event.EndFailed || !strings.Contains(done.Why, "no model is chosen") {
-		t.Errorf("a message ended with %+v", events[len(events)-1])
+	for target, arguments := range map[capability.ID]string{"list_files": `{}`, "tool:execute_command": `{"command":"ls"}`} { // the bare name, and another name of shell
+		_, err := a.Door.Invoke(t.Context(), view, capability.Call{Target: target, Arguments: json.RawMessage(arguments), Origin: capability.ByPerson})
+		if err == nil || !strings.Contains(err.Error(), "not now (hooks.gate)") {
+			t.Errorf("Invoke(%s) = %v, want the refusal of the hook", target, err)
+		}
 	}
 }
