@@ -220,6 +220,7 @@ var layers = []layer{
 	// Beside it.
 	{"internal/testkit/...", all}, // what tests share; no product package may import it
 	{"examples/...", words + "llm/llmtest ."},
+	{"scripts/settings", "internal/config internal/dirs"},
 	{"scripts/...", ""},
 }
 

@@ -1,54 +1,10 @@
 package config
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
-
-// TestLoadReadsEveryKeyOfChat: what is said about models and conversations
-// arrives (S4.05, S3.U01, S3.U04, C19, C20, C33).
-func TestLoadReadsEveryKeyOfChat(t *testing.T) {
-	places, _, _ := at(t)
-	file := filepath.Join(places.Home, "ken.yaml")
-	write(t, file, read(t, "testdata/chat.yaml"))
-	got, err := Load(places, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Default()
-	want.Model = "lab/qwen3:8b"
-	want.Providers = []Provider{
-		{Name: "anthropic", Key: "my-claude", CondenseAt: -1},
-		{Name: "lab", Wire: WireChat, URL: "http://127.0.0.1:8000/v1", Key: "LAB_KEY", Headers: map[string]string{"X-Team": "${env:TEAM}"}, CondenseAt: 60},
-	}
-	want.Chat = Chat{
-		CondenseModel: "ollama/small", Effort: "low", MaxTokens: 4000, ModelTable: filepath.Join(places.Home, "models.yaml"), ToolDelivery: "bridge",
-		CondenseAt: 80, PromptTokens: 3000, IntentScope: IntentRequest, RememberIntents: true, Escalation: EscalationAsk, ToolFailure: FailClosed,
-		Steps: 9, Mistakes: 2, Repeats: 4, Calls: 20, Rounds: 2, Parallel: 1, Requests: 5, Tokens: 100_000, Cost: 0.5,
-		AnswerBytes: 1 << 20, ResultBytes: 20 << 10, InputBytes: 2 << 20, MessageBytes: 64 << 10, Keep: 24 * time.Hour, Memory: true,
-	}
-	want.Skills = Skills{Always: []string{"shell"}, Off: []string{"skill:old"}}
-	want.Hooks = []Hook{
-		{Name: "lint", Command: []string{"./check.sh", "-v"}, Dir: places.Home, Tools: []string{"write_to_file"}, Timeout: 3 * time.Second},
-		{Name: "all", Command: []string{"true"}, Dir: places.Home},
-	}
-	want.Trace = Trace{OTLP: "http://127.0.0.1:4318", Orchestration: OrchestrationOff}
-	if !reflect.DeepEqual(bare(got), bare(want)) {
-		t.Errorf("Load = %+v\nwant %+v", bare(got), bare(want))
-	}
-	for _, s := range got.Settings() {
-		section, _, _ := strings.Cut(s.Key, ".")
-		switch section {
-		case "model", "providers", "chat", "skills", "hooks", "trace":
-			if !strings.HasPrefix(s.Origin, file+":") {
-				t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
-			}
-		}
-	}
-}
 
 // TestS405ProviderByOneLine: the one key that says which model, says where it
 // is; what a file adds is laid over what is known.

@@ -21,8 +21,8 @@ import (
 func seeds(f *testing.F) [][]byte {
 	f.Helper()
 	out := [][]byte{Sample(), []byte(keyLine.ReplaceAllString(string(Sample()), "$1$2"))}
-	files := []string{"testdata/seed/ken.json", "testdata/running.yaml"}
-	for _, pattern := range []string{"testdata/refused/*", "testdata/set/*"} {
+	files := []string{"testdata/seed/ken.json"}
+	for _, pattern := range []string{"testdata/refused/*", "testdata/set/*", "testdata/every/running*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			f.Fatalf("Glob(%s) = %q, %v", pattern, found, err)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,95 +16,6 @@ import (
 	"ken/internal/yamldoc"
 	"ken/internal/yamledit"
 )
-
-// TestLoadReadsEveryKeyOfRunning: what is said about running calls arrives in
-// the fields that packages are made with (S3.26, S4.26, S5.24, S5.60, S5.65).
-func TestLoadReadsEveryKeyOfRunning(t *testing.T) {
-	places, home, _ := at(t)
-	file := filepath.Join(places.Home, "ken.yaml")
-	write(t, filepath.Join(places.Home, "org.cedar"), "forbid (principal, action, resource);\n")
-	write(t, file, read(t, "testdata/running.yaml"))
-	allowedBySchema(t, file)
-	got, err := Load(places, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Default()
-	want.Limits = Limits{
-		3, 2, 6, 7, 5, 4, time.Minute, 10 * time.Second, time.Hour, 1500 * time.Millisecond,
-		64 << 10, 7, 1000, 2_000_000, 36 * time.Hour, 2, time.Minute, Jobs{2, 3, 4, 5, 48 * time.Hour, false},
-	}
-	want.Requests = Requests{2 << 20, 3, 0, 4}
-	want.Sandbox = Sandbox{
-		BestEffort, 30 * time.Second, 512 << 20, 2_000_000_000, 16, NoLimit, 10 << 20, 1 << 30, 65536, NoLimit, 1 << 20, NoLimit, []string{"127.0.0.0/8"}, 100_000,
-	}
-	want.Shell = Shell{[]string{"LANG", "TZ"}, []string{"api.example.com"}}
-	want.Extensions = Extensions{[]string{"/opt/bin", filepath.Join(home, "bin")}, ReviewOff}
-	want.Approval = Approval{time.Hour, 2 * time.Minute, 8 * time.Hour, 240 * time.Hour, 100 * time.Hour, 7, []string{"lead"}}
-	want.Audit = Audit{filepath.Join(home, "heads"), 1 << 20, 8760 * time.Hour}
-	want.Results = Results{time.Hour, 9, 3 << 20, 4 << 20, "s3://ken/results?region=eu-central-1"}
-	want.Store = "postgres://ada:hunter2@db:5432/ken?sslmode=require"
-	p := policy.Defaults(policy.Team)
-	p.Deployment, p.Intents, p.AskAbove, p.DenyAbove = policy.LocalLocked, policy.Relaxed, 20, 60
-	p.IntentSurfaces = []policy.Surface{"", policy.SurfaceMCP, policy.SurfaceChat}
-	p.IntentMap = map[policy.Intent][]policy.Class{policy.Analyze: {policy.Read, policy.Exec}, policy.Plan: {}}
-	p.Modes["docs"] = policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit}, Files: regexp.MustCompile(`\.md$`)}
-	p.Modes["look"] = policy.Mode{Groups: []policy.Group{policy.GroupRead}}
-	p.Permissions = map[policy.Permission]policy.Effect{policy.PermNetwork: policy.Ask, policy.PermWrite: policy.Deny}
-	p.ReadRoots, p.WriteRoots = []string{"/srv/data", filepath.Join(home, "notes")}, []string{"/srv/out"}
-	p.SendSecrets = map[string][]string{"GITHUB_TOKEN": {"mcp:github/*", "tool:post"}}
-	p.Protect, p.Secrets = []string{"deploy/**"}, []string{"*.pfx"}
-	p.Access.Mode, p.Access.Allowed = policy.AccessAllowlist, []string{"shell", "read_file"}
-	p.Access.Tools["shell"] = policy.Tool{
-		Enabled: true, Mode: policy.AccessAllowlist, AllowedPrefixes: []string{"git log"}, Timeout: 5 * time.Second, MaxOutputChars: 1000, AllowAnyCwd: true,
-	}
-	p.Rules = []policy.Rule{
-		{
-			ID: "no-push", Effect: policy.Deny, Argv: [][][]string{{{"git"}, {"push"}}, {{"npm"}, {"publish", "1.10"}}},
-			Match: []string{"git push origin"}, Reason: "ask: Ada",
-		},
-		{ID: "rules[1]", Effect: policy.Ask, Hosts: []string{"*.example.com"}},
-	}
-	p.Cedar = []policy.CedarFile{{Name: filepath.Join(places.Home, "org.cedar"), Text: []byte("forbid (principal, action, resource);\n")}}
-	want.Policy = p
-	a, b := bare(got), bare(want)
-	for i := range reflect.TypeFor[Config]().NumField() {
-		f := reflect.TypeFor[Config]().Field(i)
-		if x, y := reflect.ValueOf(a).Field(i), reflect.ValueOf(b).Field(i); f.IsExported() && !reflect.DeepEqual(x.Interface(), y.Interface()) {
-			t.Errorf("%s = %+v\nwant %+v", f.Name, x, y)
-		}
-	}
-	if _, err := policy.Compile(got.Policy); err != nil {
-		t.Errorf("Compile = %v", err)
-	}
-	if where := got.Policy.Rules[0].Where; where != file+":26" {
-		t.Errorf("the first rule is at %s, want line 26", where)
-	}
-	for _, s := range got.Settings() {
-		section, _, _ := strings.Cut(s.Key, ".")
-		if !slices.Contains([]string{"capabilities", "catalog", "discovery", "experiment", "serve", "mcp", "databases", "model", "providers", "chat", "skills", "hooks", "trace"}, section) && !strings.HasPrefix(s.Origin, file+":") {
-			t.Errorf("%s has origin %s, want a line of %s", s.Key, s.Origin, file)
-		}
-		if strings.Contains(s.Value, "hunter2") {
-			t.Errorf("Settings shows a password: %+v", s)
-		}
-	}
-	for key, want := range map[string]string{
-		"policy.modes":       `{docs: {groups: [read, [edit, {fileRegex: "\\.md$"}]]}, look: {groups: [read]}}`,
-		"policy.rules":       `[{id: no-push, effect: deny, argv: ["git push", [npm, [publish, 1.10]]], match: ["git push origin"], reason: "ask: Ada"}, {effect: ask, hosts: ["*.example.com"]}]`,
-		"policy.permissions": "{network: ask, filesystem.write: deny}",
-		"policy.sendSecrets": `{GITHUB_TOKEN: ["mcp:github/*", tool:post]}`,
-		"policy.intentMap":   "{PLAN: [], ANALYZE: [read, exec]}",
-		"sandbox.fileSize":   "10MiB", "sandbox.addressSpace": "2GB", "sandbox.networkRate": "100000", "sandbox.scratch": "none",
-		"limits.slow": "1.5s", "audit.keep": "8760h", "limits.dataBytes": "2MB",
-		"store": "postgres://ada:•••@db:5432/ken?sslmode=require",
-	} {
-		value, _, err := got.Explain(key)
-		if value = strings.Trim(value, `"`); err != nil || value != strings.Trim(want, `"`) {
-			t.Errorf("Explain(%s) = %s, %v, want %s", key, value, err, want)
-		}
-	}
-}
 
 // TestPolicyProfiles: a key that no file says is the profile's, and says so
 // (S3.40, S3.41).

@@ -24,46 +24,6 @@ func explained(t *testing.T, c Config, want map[string][2]string) {
 	}
 }
 
-// TestS186Profiles: each profile gives exactly these values, and says so.
-func TestS186Profiles(t *testing.T) {
-	profiles := map[Profile]map[string]string{
-		ProfileStandard: {},
-		ProfileLean:     {"discovery.totalTokenBudget": "1850"},
-		ProfileMinimal: {
-			"discovery.tier1TopK": "3", "discovery.tier2TopK": "0", "capabilities.maxTokens": "500", "discovery.totalTokenBudget": "700",
-		},
-		ProfileFull: {
-			"discovery.tier1TopK": "8", "discovery.tier2TopK": "4", "discovery.tier2TokenBudget": "4000", "discovery.totalTokenBudget": "6000",
-		},
-		ProfileSeed: {
-			"capabilities.scorer": "seed", "capabilities.budgetPolicy": "stop", "discovery.lowConfidence": "0", "discovery.tier1TailRelevance": "0.3", "discovery.tier2MinRelevance": "0", "discovery.graphLiteral": "true",
-		},
-	}
-	places, _, _ := at(t)
-	file := filepath.Join(places.Home, "ken.yaml")
-	for profile, values := range profiles {
-		write(t, file, "discovery:\n  profile: "+string(profile)+"\n")
-		c, err := Load(places, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := c.Settings()
-		for i, s := range Default().Settings() {
-			got := all[i]
-			want, origin := s.Value, s.Origin
-			if v, ok := values[s.Key]; ok {
-				want, origin = v, "profile "+string(profile)
-			}
-			if s.Key == "discovery.profile" {
-				want, origin = string(profile), file+":2"
-			}
-			if got.Value != want || got.Origin != origin {
-				t.Errorf("%s: %s = %s (%s), want %s (%s)", profile, s.Key, got.Value, got.Origin, want, origin)
-			}
-		}
-	}
-}
-
 // TestProfileKeysAreMarked: what a profile changes is marked byProfile, and
 // nothing else is.
 func TestProfileKeysAreMarked(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/yamledit"
 )
 
@@ -298,6 +299,7 @@ func TestReplaceNoticesOthers(t *testing.T) {
 // TestSetTogether: many at once never corrupt the file, and what one of them
 // said it wrote is there.
 func TestSetTogether(t *testing.T) {
+	testkit.CI(t, "makes many edits at once")
 	file := filepath.Join(t.TempDir(), "ken.yaml")
 	write(t, file, string(Sample()))
 	keys := []string{
@@ -400,6 +402,7 @@ func sortedKeys(m map[string]*rapid.Generator[string]) []string {
 // TestSetProperty: after Set, Load gives the value; every other key, every
 // comment and the backup are as they were before.
 func TestSetProperty(t *testing.T) {
+	testkit.CI(t, "makes hundreds of edits")
 	places, _, _ := at(t)
 	starts := []string{
 		"", string(Sample()), "{}\n", "# only a comment", "\ufeffserve:\r\n  addr: localhost:1 # here\r\n",

@@ -1,19 +1,39 @@
-package config
+// Settings writes the tables of docs/configuration.md: every key of ken.yaml with its
+// default and its text, and what the profiles set.
+//
+//	go run ./scripts/settings
+//
+// It replaces what stands between the marks of the page; the rest is written by hand.
+package main
 
 import (
-	"flag"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
-	"testing"
 
-	"ken/internal/govern/policy"
-	"ken/internal/yamledit"
+	"ken/internal/config"
+	"ken/internal/dirs"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/configuration.md")
+const document = "docs/configuration.md"
+
+func main() {
+	old, err := os.ReadFile(document)
+	if err == nil {
+		var text string
+		if text, err = page(string(old)); err == nil {
+			err = os.WriteFile(document, []byte(text), 0o644)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "settings:", err)
+		os.Exit(1)
+	}
+}
 
 // seeAlso are the pages that say more about a key.
 var seeAlso = map[string]string{
@@ -66,72 +86,105 @@ var fromProject = map[string]string{
 	"policy.cedar":          "no",
 }
 
-// TestDocumentedKeys: the tables of docs/configuration.md are those that the
-// settings make, and every key is in one of them.
-func TestDocumentedKeys(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join("..", "..", "docs", "configuration.md")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+func profiles() []string { return []string{"standard", "lean", "minimal", "full", "seed"} }
+
+func policyProfiles() []string { return []string{"personal", "team", "locked", "seed"} }
+
+// tables makes the tables of the page.
+type tables struct {
+	keys    []config.Setting // with the defaults
+	forms   map[string]map[string]any
+	profile map[string]map[string]string // the values of each profile, by key
+	policy  map[string]map[string]string
+	told    map[string]int // in how many tables a key is
+}
+
+func newTables() (*tables, error) {
+	t := &tables{keys: config.Default().Settings(), forms: config.Forms(), profile: map[string]map[string]string{}, policy: map[string]map[string]string{}, told: map[string]int{}}
+	var errs []error
+	for _, p := range profiles() {
+		values, err := valuesOf("discovery: {profile: " + p + "}")
+		t.profile[p], errs = values, append(errs, err)
 	}
-	text, told := string(data), map[string]int{}
+	for _, p := range policyProfiles() {
+		values, err := valuesOf("policy: {profile: " + p + "}")
+		t.policy[p], errs = values, append(errs, err)
+	}
+	return t, errors.Join(errs...)
+}
+
+// valuesOf returns the value of every key with a ken.yaml.
+func valuesOf(text string) (map[string]string, error) {
+	dir, err := os.MkdirTemp("", "ken-settings-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "ken.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	c, err := config.Load(dirs.Places{Home: dir, Workspace: dir}, file)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, s := range c.Settings() {
+		out[s.Key] = s.Value
+	}
+	return out, nil
+}
+
+// page returns the page with tables that are as the settings are now.
+func page(text string) (string, error) {
+	t, err := newTables()
+	if err != nil {
+		return "", err
+	}
 	text = regexp.MustCompile(`(?s)<!-- keys: ([^>]*) -->\n.*?<!-- end of keys -->\n`).ReplaceAllStringFunc(text, func(part string) string {
 		mark, _, _ := strings.Cut(part, "\n")
 		sections := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- keys:"), "-->"))
-		return mark + "\n" + keyTable(sections, told) + "<!-- end of keys -->\n"
+		return mark + "\n" + t.keyTable(sections) + "<!-- end of keys -->\n"
 	})
-	text = between(t, text, "profiles", profileTable())
-	text = between(t, text, "policy profiles", policyProfileTable())
-	for _, s := range settings() {
-		if told[s.name] != 1 {
-			t.Errorf("%s is in %d tables of docs/configuration.md, want 1: name its section in a mark <!-- keys: … -->", s.name, told[s.name])
+	var errs []error
+	for _, s := range t.keys {
+		if t.told[s.Key] != 1 {
+			errs = append(errs, fmt.Errorf("%s is in %d tables of %s, want 1: name its section in a mark <!-- keys: … -->", s.Key, t.told[s.Key], document))
 		}
-		if strings.Contains(s.doc, "`") {
-			t.Errorf("%s: the text has a backtick, and the page and ken init show plain text: %s", s.name, s.doc)
+		if strings.Contains(s.Doc, "`") {
+			errs = append(errs, fmt.Errorf("%s: the text has a backtick, and the page and ken init show plain text: %s", s.Key, s.Doc))
 		}
-		delete(told, s.name)
 	}
 	for _, notes := range []map[string]string{seeAlso, defaultInWords, fromProject} {
 		for key := range notes {
-			if _, err := settingOf("get", key); err != nil {
-				t.Errorf("document_test.go names %s: %v", key, err)
+			if t.told[key] == 0 {
+				errs = append(errs, fmt.Errorf("scripts/settings names %s, which is no key", key))
 			}
 		}
 	}
-	if text == string(data) {
-		return
+	for _, part := range []struct{ mark, table string }{{"profiles", t.profileTable()}, {"policy profiles", t.policyTable()}} {
+		begin, end := "<!-- "+part.mark+" -->\n", "<!-- end of "+part.mark+" -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, also := strings.Cut(rest, end)
+		if !ok || !also {
+			errs = append(errs, fmt.Errorf("%s has no part between the marks of %q", document, part.mark))
+			continue
+		}
+		text = before + begin + part.table + end + after
 	}
-	if !*update {
-		t.Fatal("docs/configuration.md is out of date; go test ./internal/config -run TestDocumentedKeys -update writes it")
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// between replaces what is between two marks of a text.
-func between(t *testing.T, text, mark, table string) string {
-	t.Helper()
-	begin, end := "<!-- "+mark+" -->\n", "<!-- end of "+mark+" -->\n"
-	before, rest, ok := strings.Cut(text, begin)
-	_, after, also := strings.Cut(rest, end)
-	if !ok || !also {
-		t.Fatalf("docs/configuration.md has no part between the marks of %q", mark)
-	}
-	return before + begin + table + end + after
+	return text, errors.Join(errs...)
 }
 
 // keyTable returns the rows of the keys in some sections and counts the keys.
-func keyTable(sections []string, told map[string]int) string {
-	var keys []setting[Config]
+func (t *tables) keyTable(sections []string) string {
+	var keys []config.Setting
 	projects := false
 	for _, section := range sections {
-		for _, s := range settings() {
-			if in, _, _ := strings.Cut(s.name, "."); in == section {
+		for _, s := range t.keys {
+			if in, _, _ := strings.Cut(s.Key, "."); in == section {
 				keys = append(keys, s)
-				told[s.name]++
-				projects = projects || fromProject[s.name] != ""
+				t.told[s.Key]++
+				projects = projects || fromProject[s.Key] != ""
 			}
 		}
 	}
@@ -145,41 +198,38 @@ func keyTable(sections []string, told map[string]int) string {
 		b.WriteString("|---")
 	}
 	b.WriteString("|\n")
-	standard := Default()
 	for _, s := range keys {
-		about := strings.TrimSuffix(markDown(s), ".")
-		if see := seeAlso[s.name]; see != "" {
+		about := strings.TrimSuffix(t.markDown(s), ".")
+		if see := seeAlso[s.Key]; strings.Contains(about+see, ". ") && see != "" {
+			about += ". See " + see
+		} else if see != "" {
 			about += "; see " + see
-			if strings.Contains(about, ". ") {
-				about = strings.TrimSuffix(markDown(s), ".") + ". See " + see
-			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |", s.name, defaultOf(s, &standard), about)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |", s.Key, t.defaultOf(s), about)
 		if projects {
-			fmt.Fprintf(&b, " %s |", fromProject[s.name])
+			fmt.Fprintf(&b, " %s |", fromProject[s.Key])
 		}
 		b.WriteString("\n")
 	}
 	return b.String() + "\n"
 }
 
+// byProfile reports whether the profiles of policy.profile differ in a key.
+func (t *tables) byProfile(key string) bool {
+	return key != "policy.profile" && slices.ContainsFunc(policyProfiles(), func(p string) bool { return t.policy[p][key] != t.policy["personal"][key] })
+}
+
 // defaultOf returns the default of a key, in words where it is not one value.
-func defaultOf(s setting[Config], standard *Config) string {
-	if words := defaultInWords[s.name]; words != "" {
-		return words
-	}
-	value := yamledit.Flow(s.show(standard))
-	if s.governed {
-		for _, p := range policyProfiles() {
-			if base := (Config{Policy: policy.Defaults(p)}); yamledit.Flow(s.show(&base)) != value {
-				return "by profile"
-			}
-		}
-	}
-	if value == `""` {
+func (t *tables) defaultOf(s config.Setting) string {
+	switch {
+	case defaultInWords[s.Key] != "":
+		return defaultInWords[s.Key]
+	case t.byProfile(s.Key):
+		return "by profile"
+	case s.Value == `""`:
 		return "empty"
 	}
-	return "`" + value + "`"
+	return "`" + s.Value + "`"
 }
 
 // codeIn finds what is code in the text of a setting: a command, an example in
@@ -189,15 +239,15 @@ var codeIn = regexp.MustCompile(`ken (serve|chat|worker|doctor|add|policy show|c
 
 // markDown returns the text of a setting as Markdown: what is code, and the words
 // that the key takes, are marked.
-func markDown(s setting[Config]) string {
+func (t *tables) markDown(s config.Setting) string {
 	words := map[string]bool{}
-	if all, ok := s.form["enum"].([]string); ok {
+	if all, ok := t.forms[s.Key]["enum"].([]string); ok {
 		for _, word := range all {
 			words[word] = true
 		}
 	}
 	var b strings.Builder
-	rest := s.doc
+	rest := s.Doc
 	for rest != "" {
 		at := codeIn.FindStringIndex(rest)
 		if at == nil {
@@ -224,22 +274,20 @@ func markWords(text string, words map[string]bool) string {
 }
 
 // profileTable returns what each profile of discovery.profile sets.
-func profileTable() string {
+func (t *tables) profileTable() string {
 	var b strings.Builder
 	b.WriteString("\n| profile | sets |\n|---|---|\n")
-	standard := Default()
-	for _, p := range []Profile{ProfileStandard, ProfileLean, ProfileMinimal, ProfileFull, ProfileSeed} {
-		base := p.base()
+	for _, p := range profiles() {
 		var sets []string
-		for _, s := range profiledSettings() {
-			if value := yamledit.Flow(s.show(&base)); value != yamledit.Flow(s.show(&standard)) {
-				sets = append(sets, fmt.Sprintf("`%s: %s`", s.name, value))
+		for _, s := range t.keys {
+			if value := t.profile[p][s.Key]; value != s.Value && s.Key != "discovery.profile" {
+				sets = append(sets, fmt.Sprintf("`%s: %s`", s.Key, value))
 			}
 		}
 		switch p {
-		case ProfileStandard:
+		case "standard":
 			sets = []string{"the defaults above"}
-		case ProfileSeed:
+		case "seed":
 			sets[len(sets)-1] += ": the literal rules of the seed designs"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p, strings.Join(sets, ", "))
@@ -247,26 +295,21 @@ func profileTable() string {
 	return b.String() + "\n"
 }
 
-func policyProfiles() []policy.Profile {
-	return []policy.Profile{policy.Personal, policy.Team, policy.Locked, policy.Seed}
-}
-
-// policyProfileTable returns the values that policy.profile gives.
-func policyProfileTable() string {
+// policyTable returns the values that policy.profile gives.
+func (t *tables) policyTable() string {
 	var b strings.Builder
 	b.WriteString("\n| key |")
 	for _, p := range policyProfiles() {
 		fmt.Fprintf(&b, " `%s` |", p)
 	}
 	b.WriteString("\n" + strings.Repeat("|---", len(policyProfiles())+1) + "|\n")
-	for _, s := range policySettings() {
-		if standard := Default(); defaultOf(s, &standard) != "by profile" {
+	for _, s := range t.keys {
+		if !t.byProfile(s.Key) || defaultInWords[s.Key] != "" {
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` |", s.name)
+		fmt.Fprintf(&b, "| `%s` |", s.Key)
 		for _, p := range policyProfiles() {
-			base := Config{Policy: policy.Defaults(p)}
-			fmt.Fprintf(&b, " `%s` |", yamledit.Flow(s.show(&base)))
+			fmt.Fprintf(&b, " `%s` |", t.policy[p][s.Key])
 		}
 		b.WriteString("\n")
 	}
