@@ -558,24 +558,3 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkLookup(b *testing.B) {
-	s := New(Config{Dir: b.TempDir()})
-	if err := s.Set("X", Of(token)); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := s.Lookup("X"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkSet(b *testing.B) {
-	s := New(Config{Dir: b.TempDir()})
-	for b.Loop() {
-		if err := s.Set("X", Of(token)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -98,33 +98,3 @@ func TestNamed(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCount(b *testing.B) {
-	for _, name := range []string{"english", "json", "code", "chinese", "hindi"} {
-		text := strings.Repeat(samples[name]+"\n", 4096/len(samples[name])+1)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Count(text)
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(float64(len(text))/1024), "µs/KB")
-		})
-	}
-}
-
-func BenchmarkCut(b *testing.B) {
-	text := strings.Repeat(samples["prose"]+"\n", 100)
-	b.ReportAllocs()
-	for b.Loop() {
-		Cut(text, 200)
-	}
-}
-
-func BenchmarkEstimate(b *testing.B) {
-	text := strings.Repeat(samples["prose"]+"\n", 20)
-	b.ReportAllocs()
-	for b.Loop() {
-		Estimate(text)
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(float64(len(text))/1024), "µs/KB")
-}

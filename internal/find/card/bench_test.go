@@ -51,15 +51,3 @@ func BenchmarkSelectLongText(b *testing.B) {
 		s.Select(x, Config{})
 	}
 }
-
-func BenchmarkCompile(b *testing.B) {
-	for _, n := range []int{200, 15000} {
-		list := manyCards(n)
-		b.Run(fmt.Sprintf("cards=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Compile(list)
-			}
-		})
-	}
-}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"ken/capability"
 )
 
 // book answers from a list.
@@ -186,22 +184,5 @@ func TestMissingGoldIsReportedOnce(t *testing.T) {
 func TestResident(t *testing.T) {
 	if mb := ResidentMB(); mb < 1 || mb > 10_000 {
 		t.Errorf("ResidentMB() = %v, want the size of this process", mb)
-	}
-}
-
-func BenchmarkPlainBM25(b *testing.B) {
-	var corpus []*capability.Capability
-	for i := range 2000 {
-		corpus = append(corpus, &capability.Capability{
-			ID: capability.ID(fmt.Sprint(i)), Name: fmt.Sprintf("list_things%d", i%97),
-			Description: fmt.Sprintf("Lists the things of kind %d and of group %d", i%31, i%7),
-		})
-	}
-	find := PlainBM25(corpus)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := find(context.Background(), Query{Text: "list the things of group 3 with kind 17"}); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

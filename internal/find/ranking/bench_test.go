@@ -49,45 +49,6 @@ func benchCatalog(b *testing.B, n int) []*capability.Capability {
 	return list
 }
 
-func randomVectors(n, dims int) map[int][]float32 {
-	random := rand.New(rand.NewPCG(2, 3))
-	out := make(map[int][]float32, n)
-	for i := range n {
-		out[i] = indextest.RandomVector(random, dims)
-	}
-	return out
-}
-
-func benchQueries(b *testing.B) []string {
-	var out []string
-	for _, name := range []string{"acebench-en", "bfcl-multiturn", "restbench"} {
-		for _, r := range indextest.ReadRows(b, filepath.Join(os.Getenv("KEN_BENCH"), "dev", name, "queries.jsonl")) {
-			out = append(out, r.Query)
-		}
-	}
-	return out
-}
-
-func BenchmarkSearch(b *testing.B) {
-	for _, n := range []int{200, 2000, 15000, 100000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := index.Build(benchCatalog(b, n))
-			s, err := s.WithVectors("random", 256, randomVectors(n, 256))
-			if err != nil {
-				b.Fatal(err)
-			}
-			v, queries := NewView(Part{Segment: s}), benchQueries(b)
-			vector := indextest.RandomVector(rand.New(rand.NewPCG(4, 5)), 256)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				v.Search(Query{Text: queries[i%len(queries)], Vector: vector}, 10, nil)
-				i++
-			}
-		})
-	}
-}
-
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{15000, 100000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -135,17 +96,4 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
-func BenchmarkNarrow(b *testing.B) {
-	s := index.Build(benchCatalog(b, 15000))
-	for b.Loop() {
-		visible := index.NewBits(s.Len())
-		for i := range s.Len() {
-			if i%3 != 0 {
-				visible.Set(i)
-			}
-		}
-		NewView(Part{Segment: s, Visible: visible})
-	}
 }
