@@ -114,9 +114,9 @@ func TestPostStatus(t *testing.T) {
 func TestKeysNotInErrors(t *testing.T) {
 	s := server(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(400)
-		fmt.Fprintf(w, "\x1b[31mbad key %s and %s\u202e\n%s", r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), strings.Repeat("x", 1<<20))
+		fmt.Fprintf(w, "\x1b[31mbad key %s and %s\u202e\n%s%s", r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), r.Header.Get("X-Team-Password"), strings.Repeat("x", 1<<20))
 	})
-	own := http.Header{"Authorization": {"Bearer other-secret-42"}}
+	own := http.Header{"Authorization": {"Bearer other-secret-42"}, "X-Team-Password": {"hunter2-and-more"}} // of any name
 	classifiers := map[string]func(int, http.Header, []byte) *llm.Error{
 		"none": nil,
 		"nil":  func(int, http.Header, []byte) *llm.Error { return nil },
@@ -127,7 +127,7 @@ func TestKeysNotInErrors(t *testing.T) {
 	for name, classify := range classifiers {
 		_, err := post(t, Config{BaseURL: s.URL, Header: own}, classify)
 		text := fmt.Sprintf("%v %+v", err, err)
-		if llm.KindOf(err) != llm.Invalid || strings.Contains(text, key) || strings.Contains(text, "other-secret-42") {
+		if llm.KindOf(err) != llm.Invalid || strings.Contains(text, key) || strings.Contains(text, "other-secret-42") || strings.Contains(text, "hunter2") {
 			t.Errorf("%s: Post = %v, want an error without the keys", name, err)
 		}
 		if strings.ContainsAny(err.Error(), "\x1b\u202e\n") || len(err.Error()) > 4096 {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ken/internal/talk/provider"
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
 )
 
@@ -278,47 +280,11 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a server sends, there is either an end or an error, once.
+// FuzzDecode: whatever a server sends is an answer, or an error.
 func FuzzDecode(f *testing.F) {
 	f.Add(wireText(begin, start(0, `{"type":"tool_use","id":"1","name":"a"}`), delta(0, `{"partial_json":"{"}`), stop(0), stopped("tool_use"), end))
 	f.Add("data: {\"type\":\"message_stop\"}\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		ends := 0
-		read(strings.NewReader(text), features{}, func(c llm.Chunk, err error) bool {
-			if ends > 0 {
-				t.Fatalf("%+v, %v after the end", c, err)
-			}
-			if err != nil || c.Stop != "" {
-				ends++
-			}
-			return true
-		})
-		if ends != 1 {
-			t.Fatalf("%d ends, want 1", ends)
-		}
+		wiretest.Answer(t, func(yield func(llm.Chunk, error) bool) { read(strings.NewReader(text), features{}, yield) }, New(provider.Config{}).Encode)
 	})
-}
-
-// BenchmarkDecode reads an answer of 1,000 pieces.
-func BenchmarkDecode(b *testing.B) {
-	list := []string{begin, start(0, `{"type":"text","text":""}`)}
-	for i := range 1000 {
-		list = append(list, delta(0, fmt.Sprintf(`{"type":"text_delta","text":"word%d "}`, i)))
-	}
-	text := wireText(append(list, stop(0), stopped("end_turn"), end)...)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		n := 0
-		read(strings.NewReader(text), features{}, func(c llm.Chunk, err error) bool {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-			return true
-		})
-		if n != 1002 {
-			b.Fatalf("%d chunks, want 1002", n)
-		}
-	}
 }

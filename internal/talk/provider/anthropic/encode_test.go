@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/talk/provider"
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
 )
 
@@ -30,18 +29,10 @@ func encode(t testing.TB, req llm.Request) string {
 	return string(got)
 }
 
-func user(blocks ...llm.Block) llm.Message { return llm.Message{Role: llm.User, Blocks: blocks} }
-func assistant(blocks ...llm.Block) llm.Message {
-	return llm.Message{Role: llm.Assistant, Blocks: blocks}
-}
-func text(s string) llm.Block          { return llm.Block{Text: s} }
-func give(tools ...llm.Tool) llm.Block { return llm.Block{Tools: tools} }
-func call(id, name, args string) llm.Block {
-	return llm.Block{Call: &llm.ToolCall{ID: id, Name: name, Arguments: []byte(args)}}
-}
-func result(id string, blocks ...llm.Block) llm.Block {
-	return llm.Block{Result: &llm.ToolResult{ID: id, Blocks: blocks}}
-}
+var user, assistant, text, give = wiretest.User, wiretest.Assistant, wiretest.Text, wiretest.Give
+
+func call(id, name, args string) llm.Block            { return wiretest.Call(id, name, args, "") }
+func result(id string, blocks ...llm.Block) llm.Block { return wiretest.Result(id, "", blocks...) }
 
 var (
 	toolA = llm.Tool{Name: "a", Description: "does a", Schema: []byte(`{"type":"object"}`)}
@@ -142,78 +133,25 @@ func TestEncodeRefusesWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-// messagesOf draws a conversation in which the two speak in turn.
-func messagesOf(t *rapid.T, inTurn bool) []llm.Message {
-	words := rapid.OneOf(rapid.String(), rapid.Just(""), rapid.Just(" \"q\"\n"))
-	tools := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) llm.Tool {
-		return llm.Tool{Name: rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "name"), Description: words.Draw(t, "description"), Schema: []byte(`{"type":"object"}`)}
-	}), 1, 3)
-	part := rapid.Custom(func(t *rapid.T) llm.Block {
-		switch rapid.IntRange(0, 1).Draw(t, "part") {
-		case 0:
-			return llm.Block{Image: &llm.Image{MIME: "image/png", Data: []byte(words.Draw(t, "data"))}}
-		}
-		return llm.Block{Text: words.Draw(t, "text")}
-	})
-	block := func(role llm.Role) *rapid.Generator[llm.Block] {
-		return rapid.Custom(func(t *rapid.T) llm.Block {
-			kind := rapid.IntRange(0, 3).Draw(t, "kind")
-			switch {
-			case role == llm.Assistant && kind == 0:
-				return call(words.Draw(t, "id"), "tool", rapid.OneOf(words, rapid.Just(`{"x":1}`)).Draw(t, "arguments"))
-			case role == llm.Assistant && kind == 1:
-				wire := rapid.SampledFrom([]string{"anthropic", "gemini"}).Draw(t, "wire")
-				return llm.Block{Reasoning: &llm.Reasoning{Wire: wire, Opaque: []byte(`{"type":"redacted_thinking","data":"d"}`)}}
-			case kind == 0:
-				return result(words.Draw(t, "id"), rapid.SliceOfN(part, 0, 3).Draw(t, "parts")...)
-			case role == llm.User && kind == 1 && rapid.Bool().Draw(t, "tools"):
-				return give(tools.Draw(t, "given")...)
+// TestAppendOnly: a longer conversation begins with the bytes of the shorter, but
+// for marks, which move.
+func TestAppendOnly(t *testing.T) {
+	for _, tools := range []bool{false, true} {
+		wiretest.AppendOnly(t, tools, New(provider.Config{Model: "claude"}).Encode, func(body string) string {
+			if n := strings.Count(body, mark); n > 4 {
+				t.Fatalf("%d marks in %s", n, body)
 			}
-			return part.Draw(t, "part")
+			_, messages, _ := strings.Cut(strings.ReplaceAll(body, mark, ""), `"messages":`) // tools that are found are declared before them
+			return strings.TrimSuffix(messages, "]}")
 		})
 	}
-	list := make([]llm.Message, rapid.IntRange(1, 8).Draw(t, "messages"))
-	for i := range list {
-		list[i].Role = llm.User
-		if inTurn && i%2 == 1 || !inTurn && rapid.Bool().Draw(t, "assistant") {
-			list[i].Role = llm.Assistant
-		}
-		list[i].Blocks = rapid.SliceOfN(block(list[i].Role), 0, 4).Draw(t, "blocks")
-		if inTurn {
-			list[i].Blocks = append(list[i].Blocks, text("x")) // none is left out
-		}
-	}
-	return list
-}
-
-// TestAppendOnly: a longer conversation begins with the bytes of the shorter.
-func TestAppendOnly(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		req := llm.Request{System: "s", Tools: []llm.Tool{toolA}, Messages: messagesOf(rt, true), Cache: rapid.SampledFrom([]string{"", "s1"}).Draw(rt, "cache")}
-		whole := encode(t, req)
-		if again := encode(t, req); again != whole {
-			rt.Fatalf("Encode twice:\n%s\n%s", whole, again)
-		}
-		if n := strings.Count(whole, mark); n > 4 || req.Cache == "" && n > 0 {
-			rt.Fatalf("%d marks with cache %q in %s", n, req.Cache, whole)
-		}
-		plain := strings.ReplaceAll(whole, mark, "")
-		for n := range req.Messages {
-			part := req
-			part.Messages = req.Messages[:n]
-			head := strings.TrimSuffix(strings.ReplaceAll(encode(t, part), mark, ""), "]}")
-			if !strings.HasPrefix(plain, head) {
-				rt.Fatalf("the first %d messages:\n%s\nall:\n%s", n, head, plain)
-			}
-		}
-	})
 }
 
 // TestEncodeAnything: the request is valid whatever a conversation holds, never
 // has too many marks, and the caller's values stay as they were.
 func TestEncodeAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		req := llm.Request{Cache: "s1", System: rapid.String().Draw(rt, "system"), Tools: []llm.Tool{toolA}, Messages: messagesOf(rt, false)}
+		req := llm.Request{Cache: "s1", System: rapid.String().Draw(rt, "system"), Tools: []llm.Tool{toolA}, Messages: wiretest.Messages(rt, false, true)}
 		before, _ := json.Marshal(req)
 		got := encode(t, req)
 		if after, _ := json.Marshal(req); !bytes.Equal(before, after) {
@@ -243,45 +181,4 @@ func TestEncodeAnything(t *testing.T) {
 			rt.Fatalf("%d marks: %s", n, got)
 		}
 	})
-}
-
-func TestSearchedToolsKeepOrder(t *testing.T) {
-	tool := func(n string) llm.Tool { return llm.Tool{Name: n} }
-	req := llm.Request{Tools: []llm.Tool{tool("core")}, Messages: []llm.Message{
-		user(text("x"), give(tool("given"))),
-		user(result("1", give(tool("z"), tool("core"), tool("given")))),
-		user(result("2", give(tool("a"), tool("z")))),
-	}}
-	var names []string
-	for _, t := range searched(req) {
-		names = append(names, t.Name)
-	}
-	if want := []string{"z", "a"}; !slices.Equal(names, want) {
-		t.Errorf("searched = %v, want %v", names, want)
-	}
-}
-
-// BenchmarkEncode encodes a conversation of 200 messages with 50 tools.
-func BenchmarkEncode(b *testing.B) {
-	req := llm.Request{Cache: "s1", System: strings.Repeat("Be useful. ", 400)}
-	for i := range 50 {
-		req.Tools = append(req.Tools, llm.Tool{Name: fmt.Sprint("tool_", i), Description: strings.Repeat("does things ", 12), Schema: []byte(`{"type":"object","properties":{"path":{"type":"string","description":"where"},"limit":{"type":"integer"}},"required":["path"]}`)})
-	}
-	for i := range 50 {
-		id := fmt.Sprint("toolu_", i)
-		req.Messages = append(req.Messages,
-			user(text(strings.Repeat("Please look at this. ", 10))),
-			assistant(text("I will."), call(id, "tool_1", `{"path":"/a/b/c","limit":10}`)),
-			user(result(id, text(strings.Repeat("line of \"output\"\n", 60)))),
-			assistant(text(strings.Repeat("This is what I found. ", 20))))
-	}
-	m := New(provider.Config{Model: "claude"})
-	b.ReportAllocs()
-	for b.Loop() {
-		got, err := m.Encode(req)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.SetBytes(int64(len(got)))
-	}
 }

@@ -1,16 +1,13 @@
 package gemini
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
 	"ken/internal/talk/provider"
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
-
-	"pgregory.net/rapid"
 )
 
 // play decodes events that are given without their frame.
@@ -171,165 +168,13 @@ func TestDecodeFaults(t *testing.T) {
 	}
 }
 
-// A listener that leaves is told nothing more.
-func TestDecodeStops(t *testing.T) {
-	stream := "data: " + said(`{"text":"a"},{"text":"b"},{"functionCall":{"name":"f"}}`, stop) + "\n\n"
-	for n := 1; n <= 4; n++ {
-		seen := 0
-		for range decode(provider.Events(strings.NewReader(stream), 0), llm.Request{}) {
-			if seen++; seen == n {
-				break
-			}
-		}
-		if seen != n {
-			t.Errorf("decode yielded %d chunks to a listener that left after %d", seen, n)
-		}
-	}
-}
-
-// TestReplay holds the wire's rule: what came on a part goes back on that part,
-// in its place. Only pieces of text without a signature are joined.
-func TestReplay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var parts, want []string
-		for i := range rapid.IntRange(1, 8).Draw(t, "parts") {
-			n := strconv.Itoa(i)
-			sign := ""
-			if rapid.Bool().Draw(t, "signed") {
-				sign = `,"thoughtSignature":"s` + n + `"`
-			}
-			p, back := "", ""
-			switch rapid.SampledFrom([]string{"text", "thought", "call", "code"}).Draw(t, "kind") {
-			case "text":
-				p = `{"text":"t` + n + `"` + sign + `}`
-			case "thought":
-				p = `{"text":"h` + n + `","thought":true` + sign + `}`
-			case "call":
-				p = `{"functionCall":{"id":"i` + n + `","name":"f","args":{"n":` + n + `}}` + sign + `}`
-			case "code":
-				back = `{"executableCode":{"code":"c` + n + `"}` + sign + `}`
-				p = back
-				if sign != "" {
-					back = `{` + sign[1:] + `,"executableCode":{"code":"c` + n + `"}}`
-				}
-			}
-			if back == "" {
-				back = p
-			}
-			parts = append(parts, p)
-			want = append(want, back)
-		}
-		events := make([]string, len(parts))
-		for i, p := range parts {
-			events[i] = said(p, "")
-		}
-		chunks, err := play(llm.Request{}, append(events, said("", stop))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var m llm.Message
-		m.Role = llm.Assistant
-		for _, c := range chunks {
-			if c.Block != nil {
-				m.Blocks = append(m.Blocks, *c.Block)
-			}
-		}
-		body, err := encode(llm.Request{Tools: []llm.Tool{{Name: "f"}}, Messages: []llm.Message{m}}, traits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, wanted := string(body), `"contents":[{"role":"model","parts":[`+join(want)+`]}],"toolConfig"`; !strings.Contains(got, wanted) {
-			t.Fatalf("the answer %s\ncomes back as\n%s\nwant\n%s", parts, got, wanted)
-		}
-	})
-}
-
-// join puts parts in a row and joins neighbours as the decoder does.
-func join(parts []string) string {
-	type read struct {
-		Text             *string
-		Thought          bool
-		ThoughtSignature string
-	}
-	var out []string
-	var last *read
-	for _, s := range parts {
-		var p read
-		_ = json.Unmarshal([]byte(s), &p)
-		joins := last != nil && last.Text != nil && p.Text != nil && last.Thought == p.Thought && last.ThoughtSignature == "" &&
-			(p.Thought || p.ThoughtSignature == "") // a thought takes its signature at its end
-		if joins {
-			text := *last.Text + *p.Text
-			last = &read{Text: &text, Thought: p.Thought, ThoughtSignature: p.ThoughtSignature}
-			s = `{"text":"` + text + `"`
-			if p.Thought {
-				s += `,"thought":true`
-			}
-			if p.ThoughtSignature != "" {
-				s += `,"thoughtSignature":"` + p.ThoughtSignature + `"`
-			}
-			out[len(out)-1] = s + `}`
-			continue
-		}
-		last = &p
-		out = append(out, s)
-	}
-	return strings.Join(out, ",")
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add("data: " + said(`{"text":"x","thoughtSignature":"s"},{"functionCall":{"name":"f","args":{"a":1}}}`, stop) + "\n\n")
 	f.Add("data: " + said(`{"text":"x","thought":true}`, `,"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"f("`) + "\n\n")
 	f.Add(`data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n")
 	f.Add(`data: [{"error":{"code":429}}]` + "\n\ndata: [DONE]\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		req := llm.Request{Tools: []llm.Tool{{Name: "f"}}}
-		chunks, err := drain(stream, req)
-		ids := map[string]bool{}
-		m := llm.Message{Role: llm.Assistant}
-		text, blocks := "", ""
-		for i, c := range chunks {
-			text += c.Text
-			if c.Block != nil {
-				m.Blocks = append(m.Blocks, *c.Block)
-				blocks += c.Block.Text
-				if call := c.Block.Call; call != nil {
-					if ids[call.ID] || call.ID == "" {
-						t.Fatalf("two calls have the id %q", call.ID)
-					}
-					ids[call.ID] = true
-				}
-			}
-			if (c.Stop != "") != (i == len(chunks)-1 && err == nil) || (c.Stop == "") != (c.Usage == nil) {
-				t.Fatalf("chunk %d of %d is %+v with the error %v: the end is not the end", i+1, len(chunks), c, err)
-			}
-		}
-		if err == nil && text != blocks {
-			t.Fatalf("the fragments make up %q, the blocks %q", text, blocks)
-		}
-		req.Messages = []llm.Message{m}
-		if body, err := encode(req, newest); err != nil || !json.Valid(body) {
-			t.Fatalf("the answer cannot be sent back: %v\n%s", err, body)
-		}
+		chunks := decode(provider.Events(strings.NewReader(stream), 1<<20), llm.Request{Tools: []llm.Tool{{Name: "f"}}})
+		wiretest.Answer(t, chunks, func(r llm.Request) ([]byte, error) { return encode(r, newest) })
 	})
-}
-
-func BenchmarkDecode1000(b *testing.B) {
-	var s strings.Builder
-	for i := range 1000 {
-		more := ""
-		if i == 999 {
-			more = stop
-		}
-		event := said(`{"text":"a few words of text "}`, more)
-		s.WriteString("data: " + strings.TrimSuffix(event, "}") + `,"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":5},"modelVersion":"m"}` + "\r\n\r\n")
-	}
-	stream := s.String()
-	b.SetBytes(int64(len(stream)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if chunks, err := drain(stream, llm.Request{}); err != nil || len(chunks) != 1002 {
-			b.Fatal(len(chunks), err)
-		}
-	}
 }

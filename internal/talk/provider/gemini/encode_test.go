@@ -1,15 +1,12 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
-
-	"pgregory.net/rapid"
 )
 
 var newest = traits{thinks: true, levels: true, signed: true, media: true}
@@ -26,21 +23,9 @@ func mustEncode(t testing.TB, req llm.Request, tr traits) string {
 	return string(body)
 }
 
-func user(blocks ...llm.Block) llm.Message { return llm.Message{Role: llm.User, Blocks: blocks} }
+var user, assistant, text, call = wiretest.User, wiretest.Assistant, wiretest.Text, wiretest.Call
 
-func assistant(blocks ...llm.Block) llm.Message {
-	return llm.Message{Role: llm.Assistant, Blocks: blocks}
-}
-
-func text(s string) llm.Block { return llm.Block{Text: s} }
-
-func call(id, name, args, opaque string) llm.Block {
-	return llm.Block{Call: &llm.ToolCall{ID: id, Name: name, Arguments: []byte(args), Opaque: json.RawMessage(opaque)}}
-}
-
-func result(id, name, out string) llm.Block {
-	return llm.Block{Result: &llm.ToolResult{ID: id, Name: name, Blocks: []llm.Block{text(out)}}}
-}
+func result(id, name, out string) llm.Block { return wiretest.Result(id, name, text(out)) }
 
 func reasoning(wire, opaque string) llm.Block {
 	return llm.Block{Reasoning: &llm.Reasoning{Wire: wire, Opaque: json.RawMessage(opaque)}}
@@ -203,15 +188,12 @@ func TestEncodeAround(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
-	tools := []llm.Tool{{Name: "f"}}
 	for _, tt := range []struct {
 		name    string
 		req     llm.Request
 		kind    llm.Kind
 		feature string
 	}{
-		{"tools in a message", llm.Request{Messages: []llm.Message{user(llm.Block{Tools: tools})}}, llm.Unsupported, llm.Inline},
-		{"tools in a result", llm.Request{Messages: []llm.Message{user(llm.Block{Result: &llm.ToolResult{Blocks: []llm.Block{{Tools: tools}}}})}}, llm.Unsupported, llm.Search},
 		{"a broken schema", llm.Request{Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage(`{`)}}}, llm.Invalid, ""},
 		{"a schema that is none", llm.Request{Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage(`true`)}}}, llm.Invalid, ""},
 		{"an unknown effort", llm.Request{Effort: "utmost"}, llm.Invalid, ""},
@@ -224,56 +206,15 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-func drawBlock(t *rapid.T, role llm.Role) llm.Block {
-	words := rapid.StringN(0, 20, -1)
-	kinds := []string{"text", "image"}
-	if role == llm.Assistant {
-		kinds = append(kinds, "call", "thought", "signature", "foreign")
-	} else {
-		kinds = append(kinds, "result")
-	}
-	switch rapid.SampledFrom(kinds).Draw(t, "kind") {
-	case "image":
-		return llm.Block{Image: &llm.Image{MIME: "image/png", Data: []byte(words.Draw(t, "data"))}}
-	case "call":
-		return call(words.Draw(t, "id"), "f", rapid.SampledFrom([]string{"", "{}", `{"a":[1]}`, "{", "7"}).Draw(t, "args"), rapid.SampledFrom([]string{"", `{"thoughtSignature":"s"}`, "x"}).Draw(t, "opaque"))
-	case "thought":
-		return reasoning(wire, `{"text":"t","thought":true}`)
-	case "signature":
-		return reasoning(wire, `{"thoughtSignature":"s"}`)
-	case "foreign":
-		return reasoning("anthropic", `{}`)
-	case "result":
-		return result(words.Draw(t, "id"), "f", words.Draw(t, "out"))
-	}
-	return text(words.Draw(t, "text"))
-}
-
-// What was sent once is sent again in the same bytes, and only what is new
-// comes after it.
+// TestAppendOnly: what was sent once is sent again in the same bytes, and only
+// what is new comes after it.
 func TestAppendOnly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		req := llm.Request{System: "s", Tools: []llm.Tool{{Name: "f"}}}
-		tr := rapid.SampledFrom([]traits{newest, {}}).Draw(t, "traits")
-		before := ""
-		for i := range rapid.IntRange(1, 6).Draw(t, "messages") {
-			m := llm.Message{Role: []llm.Role{llm.User, llm.Assistant}[i%2]}
-			for range rapid.IntRange(0, 4).Draw(t, "blocks") {
-				m.Blocks = append(m.Blocks, drawBlock(t, m.Role))
-			}
-			req.Messages = append(req.Messages, m)
-			one, err := encode(req, tr)
-			two, _ := encode(req, tr)
-			if err != nil || !bytes.Equal(one, two) || !json.Valid(one) {
-				t.Fatalf("encode twice gave\n%s\n%s\n%v", one, two, err)
-			}
-			now, _, _ := strings.Cut(string(one), `],"toolConfig"`)
-			if !strings.HasPrefix(now, before) {
-				t.Fatalf("encode of %d messages\n%s\nis not the start of that of one more\n%s", i, before, now)
-			}
-			before = now
-		}
-	})
+	for _, tr := range []traits{newest, {}} {
+		wiretest.AppendOnly(t, false, func(r llm.Request) ([]byte, error) { return encode(r, tr) }, func(body string) string {
+			messages, _, _ := strings.Cut(body, `],"toolConfig"`)
+			return messages
+		})
+	}
 }
 
 func FuzzText(f *testing.F) {
@@ -290,33 +231,4 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("text(%q) reads as %q", s, got)
 		}
 	})
-}
-
-// long is a conversation of 200 messages with calls and results.
-func long() llm.Request {
-	req := llm.Request{System: strings.Repeat("You are careful. ", 200)}
-	for i := range 20 {
-		req.Tools = append(req.Tools, llm.Tool{Name: "tool_" + strconv.Itoa(i), Description: "does something", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
-	}
-	for i := range 50 {
-		id := "call" + strconv.Itoa(i)
-		req.Messages = append(req.Messages,
-			user(text(strings.Repeat("What is in this file? ", 10))),
-			assistant(reasoning(wire, `{"text":"I should look.","thought":true}`), text("I look."), call(id, "tool_1", `{"path":"a/b/c.go"}`, `{"thoughtSignature":"c2lnbmF0dXJl"}`)),
-			user(result(id, "tool_1", strings.Repeat("line of a file\n", 40))),
-			assistant(text(strings.Repeat("It says this. ", 20))))
-	}
-	return req
-}
-
-func BenchmarkEncode200(b *testing.B) {
-	req := long()
-	b.ReportAllocs()
-	for b.Loop() {
-		body, err := encode(req, newest)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.SetBytes(int64(len(body)))
-	}
 }

@@ -3,17 +3,14 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"ken/internal/talk/provider"
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
-
-	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "write the requests in testdata anew")
@@ -120,19 +117,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestChatHasNoToolsInTheMiddle checks that the engine learns which rung failed.
-func TestChatHasNoToolsInTheMiddle(t *testing.T) {
-	inline := llm.Request{Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Tools: []llm.Tool{tool("a")}}}}}}
-	search := llm.Request{Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Result: &llm.ToolResult{ID: "1", Blocks: []llm.Block{{Tools: []llm.Tool{tool("a")}}}}}}}}}
-	for feature, req := range map[string]llm.Request{llm.Inline: inline, llm.Search: search} {
-		_, _, err := encodeChat(provider.Config{}, req, 0)
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Kind != llm.Unsupported || e.Feature != feature || e.Fix == "" {
-			t.Errorf("encodeChat(%s) = %v, want unsupported: %s with a fix", feature, err, feature)
-		}
-	}
-}
-
 // TestSchemaThatIsNoObject checks that a broken schema is named before it is sent.
 func TestSchemaThatIsNoObject(t *testing.T) {
 	req := llm.Request{Tools: []llm.Tool{{Name: "bad", Schema: json.RawMessage(`{"type":`)}}}
@@ -159,112 +143,20 @@ func TestMarkedByTable(t *testing.T) {
 	}
 }
 
-// drawBlocks makes blocks of a message. tools says whether some may be tools.
-func drawBlocks(t *rapid.T, role llm.Role, n *int, tools bool) []llm.Block {
-	text := rapid.OneOf(rapid.StringN(1, 20, -1), rapid.SampledFrom([]string{"\x00\xff", "\"\\\n\u2028", "]}"}))
-	var blocks []llm.Block
-	for range rapid.IntRange(0, 4).Draw(t, "blocks") {
-		*n++
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
-		case 0, 1:
-			blocks = append(blocks, llm.Block{Text: text.Draw(t, "text")})
-		case 2:
-			blocks = append(blocks, llm.Block{Image: &llm.Image{MIME: "image/png", Data: []byte(text.Draw(t, "image"))}})
-		case 3:
-			if role == llm.Assistant {
-				blocks = append(blocks, llm.Block{Call: &llm.ToolCall{ID: fmt.Sprint("c", *n), Name: text.Draw(t, "name"), Arguments: []byte(text.Draw(t, "arguments"))}})
-			} else {
-				r := &llm.ToolResult{ID: fmt.Sprint("c", *n), Name: "f", Failed: rapid.Bool().Draw(t, "failed"), Blocks: []llm.Block{{Text: text.Draw(t, "result")}}}
-				if tools && rapid.Bool().Draw(t, "found") {
-					r.Blocks = append(r.Blocks, llm.Block{Tools: []llm.Tool{tool("found")}})
-				}
-				blocks = append(blocks, llm.Block{Result: r})
-			}
-		case 4:
-			blocks = append(blocks, llm.Block{Reasoning: &llm.Reasoning{
-				Wire:   rapid.SampledFrom([]string{"openai-chat", "openai-responses", "gemini"}).Draw(t, "wire"),
-				Opaque: json.RawMessage(rapid.SampledFrom([]string{`{"type":"reasoning","encrypted_content":"e"}`, `{"reasoning":"r"}`, `null`, ``}).Draw(t, "opaque")),
-			}})
-		case 5:
-			if tools && role == llm.User {
-				blocks = append(blocks, llm.Block{Tools: []llm.Tool{tool("inline")}})
-			}
-		}
-	}
-	return blocks
-}
-
-// TestEncodingOnlyAppends is the property that prompt caches live from: the same
-// request is the same bytes, always JSON, and a conversation that has grown
-// begins with the bytes that it had.
+// TestEncodingOnlyAppends is the property that prompt caches live from. Only
+// Responses has tools in the middle.
 func TestEncodingOnlyAppends(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		req := llm.Request{Tools: []llm.Tool{tool("f")}, System: rapid.String().Draw(t, "system"), Cache: "s"}
-		// The first search declares tool_search; from there on it stays.
-		tools := rapid.Bool().Draw(t, "tools")
-		n := 0
-		if tools {
-			req.Messages = searched()
-		}
-		for range rapid.IntRange(0, 5).Draw(t, "messages") {
-			role := rapid.SampledFrom([]llm.Role{llm.User, llm.Assistant}).Draw(t, "role")
-			req.Messages = append(req.Messages, llm.Message{Role: role, Blocks: drawBlocks(t, role, &n, tools)})
-		}
-		marked := rapid.Bool().Draw(t, "marked")
-		encoders := map[string]func(llm.Request) ([]byte, omit, error){
-			"responses": func(r llm.Request) ([]byte, omit, error) {
-				return encodeResponses(provider.Config{Model: "m"}, r, marked, 0)
-			},
-		}
-		if !tools {
-			encoders["chat"] = func(r llm.Request) ([]byte, omit, error) { return encodeChat(provider.Config{Model: "m"}, r, 0) }
-		}
-		for name, encode := range encoders {
-			whole, _, err := encode(req)
-			if err != nil {
-				t.Fatalf("%s: encode = %v", name, err)
-			}
-			again, _, _ := encode(req)
-			if !bytes.Equal(whole, again) {
-				t.Fatalf("%s: encode is not the same twice", name)
-			}
-			if !json.Valid(whole) {
-				t.Fatalf("%s: encode = %s, not JSON", name, whole)
-			}
-			least := 0
-			if tools {
-				least = len(searched())
-			}
-			for k := least; k < len(req.Messages); k++ {
-				short := req
-				short.Messages = req.Messages[:k]
-				part, _, err := encode(short)
-				if err != nil {
-					t.Fatalf("%s: encode of %d messages = %v", name, k, err)
-				}
-				if part = part[:len(part)-len("]}")]; !bytes.HasPrefix(whole, part) {
-					t.Fatalf("%s: encode of %d messages =\n%s\nno prefix of\n%s", name, k, part, whole)
-				}
-			}
-		}
-	})
-}
-
-// TestStringsAreJSON compares the writer's strings with the library's.
-func TestStringsAreJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
-		var w writer
-		w.str(s)
-		var got, want string
-		std, _ := json.Marshal(s)
-		if err := json.Unmarshal(w.b, &got); err != nil {
-			t.Fatalf("str(%q) = %s: %v", s, w.b, err)
-		}
-		if err := json.Unmarshal(std, &want); err != nil || got != want {
-			t.Fatalf("str(%q) = %q, want %q", s, got, want)
-		}
-	})
+	head := func(body string) string { return strings.TrimSuffix(body, "]}") }
+	for _, marked := range []bool{false, true} {
+		wiretest.AppendOnly(t, true, func(r llm.Request) ([]byte, error) {
+			body, _, err := encodeResponses(provider.Config{Model: "m"}, r, marked, 0)
+			return body, err
+		}, head)
+	}
+	wiretest.AppendOnly(t, false, func(r llm.Request) ([]byte, error) {
+		body, _, err := encodeChat(provider.Config{Model: "m"}, r, 0)
+		return body, err
+	}, head)
 }
 
 // TestSendableNames checks that any name in a history can be sent.
@@ -276,73 +168,4 @@ func TestSendableNames(t *testing.T) {
 			t.Errorf("sendable(%q) = %q, want %q", in, got, want)
 		}
 	}
-}
-
-// long is a conversation of n messages as agents have them.
-func long(n int) llm.Request {
-	req := llm.Request{System: strings.Repeat("You are careful. ", 200), Cache: "s"}
-	for i := range 20 {
-		req.Tools = append(req.Tools, tool(fmt.Sprint("tool", i)))
-	}
-	for i := 0; len(req.Messages) < n; i++ {
-		id := fmt.Sprint("call_", i)
-		req.Messages = append(req.Messages,
-			llm.Message{Role: llm.Assistant, Blocks: []llm.Block{{Text: "I look at the file."}, {Call: &llm.ToolCall{ID: id, Name: "tool1", Arguments: []byte(`{"p":"src/main.go"}`)}}}},
-			llm.Message{Role: llm.User, Blocks: []llm.Block{{Result: &llm.ToolResult{ID: id, Name: "tool1", Blocks: []llm.Block{{Text: strings.Repeat("func main() {\n\treturn\n}\n", 80)}}}}}},
-		)
-	}
-	return req
-}
-
-func BenchmarkEncode200(b *testing.B) {
-	req := long(200)
-	for name, encode := range map[string]func() ([]byte, omit, error){
-		"chat":      func() ([]byte, omit, error) { return encodeChat(provider.Config{Model: "m"}, req, 0) },
-		"responses": func() ([]byte, omit, error) { return encodeResponses(provider.Config{Model: "m"}, req, false, 0) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				body, _, err := encode()
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.SetBytes(int64(len(body)))
-			}
-		})
-	}
-}
-
-func BenchmarkDecode1000(b *testing.B) {
-	var chat, responses strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&chat, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word%d\"},\"logprobs\":null,\"finish_reason\":null}]}\n\n", i)
-		fmt.Fprintf(&responses, "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":%d,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":\" word%d\",\"logprobs\":[]}\n\n", i, i)
-	}
-	chat.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
-	responses.WriteString("data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}\n\n")
-	run := func(b *testing.B, decode func() int) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if n := decode(); n != 1002 {
-				b.Fatalf("decode = %d chunks, want 1002", n)
-			}
-		}
-	}
-	b.Run("chat", func(b *testing.B) {
-		run(b, func() (n int) {
-			for range decodeChat(strings.NewReader(chat.String()), nil, 0) {
-				n++
-			}
-			return n
-		})
-	})
-	b.Run("responses", func(b *testing.B) {
-		run(b, func() (n int) {
-			for range decodeResponses(strings.NewReader(responses.String()), nil, 0) {
-				n++
-			}
-			return n
-		})
-	})
 }

@@ -75,17 +75,3 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
-
-func TestHasWord(t *testing.T) {
-	for _, test := range []struct {
-		text, name string
-		want       bool
-	}{
-		{"use 'max_tokens' now", "max_tokens", true}, {"max_tokens_x", "max_tokens", false}, {"amax_tokens max_tokens", "max_tokens", true},
-		{"", "x", false}, {"x", "x", true}, {"messages[3].reasoning_content", "reasoning_content", true}, {"reasoning_content", "reasoning", false},
-	} {
-		if got := hasWord(test.text, test.name); got != test.want {
-			t.Errorf("hasWord(%q, %q) = %v, want %v", test.text, test.name, got, test.want)
-		}
-	}
-}

@@ -1,19 +1,16 @@
 package openai
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ken/internal/talk/provider"
+	"ken/internal/testkit/wiretest"
 	"ken/llm"
 
 	"go.uber.org/goleak"
@@ -31,8 +28,6 @@ const (
 type vendor struct {
 	mu     sync.Mutex
 	bodies []string
-	paths  []string
-	keys   []string
 }
 
 func (v *vendor) seen() []string {
@@ -44,30 +39,18 @@ func (v *vendor) seen() []string {
 func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) (*vendor, provider.Config) {
 	t.Helper()
 	v := &vendor{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		data, _ := io.ReadAll(r.Body)
+	cfg := wiretest.Serve(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		v.mu.Lock()
-		v.bodies = append(v.bodies, string(data))
-		v.paths = append(v.paths, r.URL.Path)
-		v.keys = append(v.keys, r.Header.Get("Authorization"))
+		v.bodies = append(v.bodies, body)
 		v.mu.Unlock()
-		answer(w, r, string(data))
-	}))
-	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		server.Close()
+		answer(w, r, body)
 	})
-	return v, provider.Config{
-		Name: "here", BaseURL: server.URL + "/v1", Model: "m", MaxTokens: 100, Client: client,
-		Key:   func(context.Context) (string, error) { return "sk-secret", nil },
-		Retry: provider.Retry{Tries: 2, First: time.Millisecond},
-	}
+	cfg.BaseURL += "/v1"
+	return v, cfg
 }
 
 func hello() llm.Request {
-	return llm.Request{Tools: []llm.Tool{tool("f")}, Cache: "s", Effort: "low", Allowed: []string{"f"},
-		Messages: []llm.Message{{Role: llm.User, Blocks: []llm.Block{{Text: "Hi"}}}}}
+	return llm.Request{Tools: []llm.Tool{tool("f")}, Cache: "s", Effort: "low", Allowed: []string{"f"}, Messages: []llm.Message{wiretest.User(wiretest.Text("Hi"))}}
 }
 
 // models makes both kinds of model for a configuration, with the end of an
@@ -175,117 +158,17 @@ func TestForeignReasoningIsDroppedOnce(t *testing.T) {
 	}
 }
 
-// TestRetryOnlyBeforeFirstChunk is S3.U02 and S3.31: what failed before a chunk
-// is tried again, what broke after one is not.
-func TestRetryOnlyBeforeFirstChunk(t *testing.T) {
-	half := map[string]string{
-		"/v1/chat/completions": "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n",
-		"/v1/responses":        "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Half\"}\n\n",
-	}
-	for path := range half {
-		t.Run(path, func(t *testing.T) {
-			end, first := "", true
-			v, cfg := serve(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
-				if first {
-					first = false
-					w.Header().Set("Retry-After-Ms", "1")
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return
-				}
-				io.WriteString(w, end)
-			})
-			m := models(cfg)[path]
-			end = m.end
-			if got := render(m.model.Generate(t.Context(), hello())); got != wantHi || len(v.seen()) != 2 {
-				t.Errorf("Generate after %d requests =\n%swant after 2\n%s", len(v.seen()), got, wantHi)
-			}
-			end = half[path]
-			got := render(m.model.Generate(t.Context(), hello()))
-			if want := "text \"Half\"\nerror cut 0 \"\"\n"; got != want || len(v.seen()) != 3 {
-				t.Errorf("Generate after %d requests =\n%swant after 3\n%s", len(v.seen()), got, want)
-			}
-		})
-	}
-}
-
-// TestKeyAndPath checks where requests go and that the key goes along, and that
-// it stands in no error.
-func TestKeyAndPath(t *testing.T) {
-	v, cfg := serve(t, func(w http.ResponseWriter, r *http.Request, _ string) {
-		w.WriteHeader(http.StatusUnauthorized)
-		fmt.Fprintf(w, `{"error":{"message":"bad key %s","code":"invalid_api_key"}}`, r.Header.Get("Authorization"))
-	})
-	for path, m := range models(cfg) {
-		err := last(m.model.Generate(t.Context(), hello()))
-		if llm.KindOf(err) != llm.Auth || strings.Contains(err.Error(), "sk-secret") {
-			t.Errorf("Generate = %v, want auth without the key", err)
-		}
-		n := len(v.paths) - 1
-		if v.paths[n] != path || v.keys[n] != "Bearer sk-secret" {
-			t.Errorf("asked %s with %q, want %s with the key", v.paths[n], v.keys[n], path)
-		}
-	}
-	cfg.Key = nil
-	_ = last(NewChat(cfg).Generate(t.Context(), hello()))
-	if got := v.keys[len(v.keys)-1]; got != "" {
-		t.Errorf("without a key Authorization = %q, want none", got)
-	}
-}
-
-// TestBreakAndAbort is S3.06: leaving the loop or ending the context ends the
-// request; goleak sees that nothing is left.
-func TestBreakAndAbort(t *testing.T) {
-	gone := make(chan struct{}, 4)
-	v, cfg := serve(t, func(w http.ResponseWriter, r *http.Request, _ string) {
-		if strings.HasSuffix(r.URL.Path, "/responses") {
-			io.WriteString(w, "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Half\"}\n\n")
-		} else {
-			io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n")
-		}
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		gone <- struct{}{}
-	})
-	for _, m := range models(cfg) {
-		for c, err := range m.model.Generate(t.Context(), hello()) {
-			if c.Text != "Half" || err != nil {
-				t.Errorf("Generate = %+v, %v, want a fragment", c, err)
-			}
-			break
-		}
-		<-gone
-		ctx, cancel := context.WithCancel(t.Context())
-		n := 0
-		for _, err := range m.model.Generate(ctx, hello()) {
-			n++
-			cancel()
-			if n == 2 && !errors.Is(err, context.Canceled) {
-				t.Errorf("Generate after the end of its context = %v, want that", err)
-			}
-		}
-		cancel()
-		<-gone
-		if n != 2 {
-			t.Errorf("Generate gave %d chunks, want a fragment and an error", n)
-		}
-	}
-	if got := len(v.seen()); got != 4 {
-		t.Errorf("%d requests, want 4: nothing is repeated after a chunk", got)
-	}
-}
-
-// TestFloodEnds checks that an answer without an end is ended.
-func TestFloodEnds(t *testing.T) {
-	piece := strings.Repeat("x", 1<<20)
+// TestNoKey checks that a server without a key is sent none.
+func TestNoKey(t *testing.T) {
 	_, cfg := serve(t, func(w http.ResponseWriter, r *http.Request, _ string) {
-		for r.Context().Err() == nil {
-			if _, err := fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", piece); err != nil {
-				return
-			}
+		if got := r.Header.Get("Authorization"); got != "" {
+			t.Errorf("without a key Authorization = %q, want none", got)
 		}
+		io.WriteString(w, chatEnd)
 	})
-	if err := last(NewChat(cfg).Generate(t.Context(), hello())); llm.KindOf(err) != llm.Malformed || !strings.Contains(err.Error(), "16 MiB") {
-		t.Errorf("Generate of a flood = %v, want malformed after 16 MiB", err)
+	cfg.Key = nil
+	if got := render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi {
+		t.Errorf("Generate =\n%s", got)
 	}
 }
 
