@@ -197,15 +197,17 @@ func Live(call capability.Call, spec *sandbox.Spec) {
 	spec.Live = call.Live
 }
 
-// Planned returns what will hold a run that requires so much, for the record that
-// is written before it.
-func Planned(ctx context.Context, require sandbox.Requirement) json.RawMessage {
+// Planned returns what will hold a run that requires so much and is left so much of
+// the machine, for the record that is written before it.
+func Planned(ctx context.Context, require sandbox.Requirement, open sandbox.Open) json.RawMessage {
 	iso := sandbox.Probe(ctx).Isolation
 	if require == "" {
 		require = sandbox.RequireLandlock
 	}
 	if iso.Required = require; require == sandbox.Off {
 		iso = sandbox.Isolation{Profile: sandbox.None, Required: require}
+	} else {
+		iso = iso.With(open)
 	}
 	b, err := json.Marshal(iso)
 	if err != nil {

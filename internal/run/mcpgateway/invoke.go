@@ -106,6 +106,12 @@ func (b *backend) try(ctx context.Context, call capability.Call) (res capability
 		return res, err, true
 	}
 	res, err = b.send(ctx, l, call, e)
+	if held := b.held(l); held != "" {
+		if res.Meta == nil {
+			res.Meta = map[string]string{}
+		}
+		res.Meta["isolation"] = held
+	}
 	if err == nil {
 		b.settle()
 		return res, nil, true

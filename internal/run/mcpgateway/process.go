@@ -41,6 +41,7 @@ type process struct {
 	once   sync.Once
 
 	isolation json.RawMessage // that holds it
+	held      string          // the same
 }
 
 // launch starts a server in its sandbox. The process is the caller's to close;
@@ -76,6 +77,7 @@ func (g *Gateway) launch(ctx context.Context, def *Server) (*process, error) {
 		return nil, errors.New(x.hide(err.Error()))
 	}
 	p.isolation, _ = json.Marshal(p.tool.Isolation()) // plain data cannot fail
+	p.held = string(p.isolation)
 	return p, nil
 }
 
@@ -101,12 +103,9 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 	limits.Output, limits.OutputStop = 1<<10, -1
 	spec := sandbox.Spec{
 		Path: c.path, Args: c.argv, Env: c.env, Limits: limits, Require: g.cfg.Require,
-		// A grant that would show Ken's own folders is refused by the sandbox.
-		Open: sandbox.Open{Hide: slices.Concat(g.cfg.Hide, g.cfg.HideFiles)},
+		Open: g.open(def),
 	}
-	if def.Profile == ProfileImported {
-		spec.Open.Files, spec.Open.Network = true, true
-	} else {
+	if def.Profile != ProfileImported {
 		if closed, ok := errors.AsType[*sandbox.ClosedError](sandbox.Reachable(c.path, g.cfg.Require)); ok {
 			return spec, fmt.Errorf("%w; %s", closed, closed.Fix())
 		}
@@ -124,6 +123,13 @@ func (g *Gateway) spec(def *Server, c command) (sandbox.Spec, error) {
 		return spec, fmt.Errorf("open the server's folder: %w", err)
 	}
 	return spec, nil
+}
+
+// open says what a server is left of the machine. A grant that would show Ken's own
+// folders is refused by the sandbox.
+func (g *Gateway) open(def *Server) sandbox.Open {
+	imported := def.Profile == ProfileImported
+	return sandbox.Open{Files: imported, Network: imported, Hide: slices.Concat(g.cfg.Hide, g.cfg.HideFiles)}
 }
 
 // fileName makes a name fit for a folder.

@@ -200,7 +200,8 @@ func (st *Status) fail(err error, redact func(string) string) {
 	st.Err = untrusted.Line(redact(st.Err), 1000)
 }
 
-// isolation says what holds a stdio server, or what will.
+// isolation says what holds a stdio server, or what will. What held the process that
+// a call reached is with the call's result.
 func (s *server) isolation(ctx context.Context) json.RawMessage {
 	s.mu.Lock()
 	for _, b := range s.backs {
@@ -210,7 +211,17 @@ func (s *server) isolation(ctx context.Context) json.RawMessage {
 		}
 	}
 	s.mu.Unlock()
-	return executor.Planned(ctx, s.g.cfg.Require)
+	return executor.Planned(ctx, s.g.cfg.Require, s.g.open(&s.def))
+}
+
+// held says what holds the process behind a link; "" for a remote server.
+func (b *backend) held(l *link.Link) string {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	if b.link != l || b.proc == nil {
+		return ""
+	}
+	return b.proc.held
 }
 
 // Lists reports whether a server listed a tool when it was listed last.

@@ -15,28 +15,6 @@ import (
 // resolver says where names of the network are asked for.
 const resolver = "/etc/resolv.conf"
 
-// leave tells of what a run leaves open.
-func (i *Isolation) leave(open Open) {
-	if open.Files {
-		i.ReadOnly = false
-		text := "files: as before"
-		if i.Profile == Full && len(open.Hide) > 0 {
-			text += ", but not " + strings.Join(open.Hide, ", ")
-		}
-		i.Missing = append(i.Missing, text)
-		if i.Profile != Full && len(open.Hide) > 0 {
-			i.Missing = append(i.Missing, "hide: without mounts of its own the tool can see and change "+strings.Join(open.Hide, ", "))
-		}
-	}
-	if open.UnixSockets && !open.Network {
-		i.Missing = append(i.Missing, "sockets: unix sockets are open between its own processes")
-	}
-	if open.Network {
-		i.NetNS = false
-		i.Missing = append(i.Missing, "network: open, and so are the sockets of daemons")
-	}
-}
-
 // leaveOpen fills in the order for a tool that has the host's files.
 func (l *launch) leaveOpen(s Spec, p Profile) error {
 	o := &l.order

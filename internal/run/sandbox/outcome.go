@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +29,30 @@ type Isolation struct {
 	Rlimits     []string    `json:"rlimits"` // those set, by name
 	Missing     []string    `json:"missing"` // "layer: why", for each layer not in force
 	Required    Requirement `json:"required"`
+}
+
+// With returns what is in force for a run that is left so much of the machine.
+func (i Isolation) With(open Open) Isolation {
+	i.Missing = slices.Clone(i.Missing)
+	if open.Files {
+		i.ReadOnly = false
+		text := "files: as before"
+		if i.Profile == Full && len(open.Hide) > 0 {
+			text += ", but not " + strings.Join(open.Hide, ", ")
+		}
+		i.Missing = append(i.Missing, text)
+		if i.Profile != Full && len(open.Hide) > 0 {
+			i.Missing = append(i.Missing, "hide: without mounts of its own the tool can see and change "+strings.Join(open.Hide, ", "))
+		}
+	}
+	if open.UnixSockets && !open.Network {
+		i.Missing = append(i.Missing, "sockets: unix sockets are open between its own processes")
+	}
+	if open.Network {
+		i.NetNS = false
+		i.Missing = append(i.Missing, "network: open, and so are the sockets of daemons")
+	}
+	return i
 }
 
 // unmet says what of a requirement is not in force; "" when it is met.

@@ -102,7 +102,7 @@ func promise(s Spec, found Isolation) (Isolation, error) {
 			Fix:   "see `ken doctor`; let the kernel provide it, or lower sandbox.require",
 		}
 	}
-	iso.leave(s.Open)
+	iso = iso.With(s.Open)
 	if full {
 		return iso, nil
 	}

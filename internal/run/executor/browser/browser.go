@@ -155,7 +155,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	}
 	f := executor.Facts{
 		Hosts: p.hosts(), Required: []string{permBrowser, executor.PermNetwork}, Line: p.line(), Args: p.given, State: p.state(),
-		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Isolation: executor.Planned(ctx, e.cfg.Require),
+		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Isolation: executor.Planned(ctx, e.cfg.Require, sandbox.Open{}),
 	}
 	switch p.verb {
 	case verbUpload:
@@ -251,7 +251,7 @@ func (e *Executor) leave(p *plan) capability.Result {
 		i.end()
 		text = "Closed the browser of this session and removed its profile."
 	}
-	return capability.Result{Parts: []capability.Part{{Text: text}}, Meta: map[string]string{"tool": "browser.close", "end": "returned", "truncated": "false", "isolation": string(executor.Planned(context.Background(), e.cfg.Require))}}
+	return capability.Result{Parts: []capability.Part{{Text: text}}, Meta: map[string]string{"tool": "browser.close", "end": "returned", "truncated": "false", "isolation": string(executor.Planned(context.Background(), e.cfg.Require, sandbox.Open{}))}}
 }
 
 // failed turns an error into one of Ken's own.

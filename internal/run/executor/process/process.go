@@ -170,7 +170,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, c *capabilit
 	}
 	f := executor.Facts{
 		Commands: [][]string{p.argv}, Hosts: hosts(p.argv), Required: []string{executor.PermExec},
-		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require),
+		WorkDir: filepath.Join(e.cfg.Extensions, p.extension, "work"), Args: p.args(), Isolation: executor.Planned(ctx, e.cfg.Require, sandbox.Open{}),
 	}
 	if f.Hidden = e.gitRuns(p); f.Hidden != "" {
 		f.Opaque = "git, which may run a program that the project names: " + f.Hidden

@@ -351,7 +351,7 @@ func (e *Executor) Facts(ctx context.Context, call capability.Call, _ *capabilit
 	f := executor.Facts{
 		Files: code.Files, Unknown: code.Unknown,
 		Commands: r.line.commands, Opaque: r.line.opaque, Hidden: r.hidden, Paths: r.line.paths, Required: []string{executor.PermExec},
-		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require), Secrets: e.cfg.Env,
+		Inline: r.chars, WorkDir: r.cwd, Isolation: executor.Planned(ctx, e.cfg.Require, sandbox.Open{}), Secrets: e.cfg.Env,
 	}
 	if r.settings.Mode == Full {
 		f.Line = r.cmd
