@@ -8,48 +8,6 @@ import (
 	"time"
 )
 
-// TestGateTakesOtherLimits: what waits goes on as soon as there is room, and what
-// runs goes on where there is less.
-func TestGateTakesOtherLimits(t *testing.T) {
-	one, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
-	three, _ := Limits{Concurrent: 3, PerExtension: 3}.filled()
-	now := one
-	g := newLimiter(func() Limits { return now }, nil)
-	if err := g.enter(t.Context(), "a", whose{}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := g.ask("a", whose{})
-	if w == nil || err != nil {
-		t.Fatalf("ask = %v, %v, want to wait", w, err)
-	}
-	now = three
-	if w, err := g.ask("b", whose{}); w != nil || err != nil {
-		t.Errorf("ask = %v, %v with two of three running, want a place", w, err)
-	}
-	if !w.admitted {
-		t.Error("what waited still does, with room for three")
-	}
-	if g.leave("b", whose{}); g.running != 2 {
-		t.Errorf("%d run, want two", g.running)
-	}
-	now = one
-	if w, err := g.ask("a", whose{}); w == nil || err != nil {
-		t.Errorf("ask = %v, %v with two running and room for one, want to wait", w, err)
-	}
-	if g.running != 2 {
-		t.Errorf("%d run, want both", g.running)
-	}
-	// A call that leaves checks the limits too: the two that wait then both go on.
-	v, err := g.ask("a", whose{})
-	if v == nil || err != nil {
-		t.Fatalf("ask = %v, %v, want to wait", v, err)
-	}
-	now = three
-	if g.leave("a", whose{}); g.running != 3 || g.line.waiting != 0 {
-		t.Errorf("%d run and %d wait after one of two has left and there is room for three, want 3 and 0", g.running, g.line.waiting)
-	}
-}
-
 // TestGateNeverGoesBack: limits that were asked for earlier do not replace later
 // ones, however long it took to get them.
 func TestGateNeverGoesBack(t *testing.T) {

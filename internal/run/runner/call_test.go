@@ -77,43 +77,6 @@ func TestSurfaceOfCall(t *testing.T) {
 	}
 }
 
-// TestIsolationIsTold: what an executor says will hold a call is in both
-// records and in the result, unless the result says what did.
-func TestIsolationIsTold(t *testing.T) {
-	const planned = `{"profile":"full"}`
-	for _, held := range []string{"", `{"profile":"landlock"}`} {
-		x := tool{
-			facts: func(capability.Call) (Facts, error) { return Facts{Isolation: json.RawMessage(planned)}, nil },
-			invoke: func(context.Context, capability.Call) (capability.Result, error) {
-				res := capability.Result{Parts: []capability.Part{{Text: "done"}}}
-				if held != "" {
-					res.Meta = map[string]string{MetaIsolation: held}
-				}
-				return res, nil
-			},
-		}
-		r := newRig(t, x, nil)
-		res, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := planned
-		if held != "" {
-			want = held
-		}
-		records := r.log.all()
-		if got := res.Meta[MetaIsolation]; got != want || len(records) != 2 || string(records[0].Isolation) != planned || string(records[1].Isolation) != want {
-			t.Errorf("held %q: result %q, records %+v; want %s before and %s after", held, got, records, planned, want)
-		}
-	}
-	bad := newRig(t, tool{facts: func(capability.Call) (Facts, error) { return Facts{Isolation: json.RawMessage("full")}, nil }}, nil)
-	_, err := bad.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-	wantKind(t, err, capability.Internal)
-	if bad.Err() != nil {
-		t.Errorf("Err() = %v: an executor's mistake ended all calls", bad.Err())
-	}
-}
-
 // TestSecretsInResults: a secret that Ken knows is in no part of a result, for a
 // model as for what is kept; what only looks like one stays.
 func TestSecretsInResults(t *testing.T) {

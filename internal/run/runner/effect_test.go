@@ -142,22 +142,6 @@ func TestEffectAtOnce(t *testing.T) {
 	}
 }
 
-// TestEffectNotKept: what only reads, or has no key, is a new call every time.
-func TestEffectNotKept(t *testing.T) {
-	for _, tt := range []struct{ name, key string }{{"look", "k"}, {"write", ""}} {
-		var runs atomic.Int64
-		r := keyed(t, openStore(t), tt.key, counting(&runs), nil)
-		for range 2 {
-			if _, err := r.Invoke(t.Context(), callOf(tt.name, `{"text":"a"}`)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := runs.Load(); got != 2 {
-			t.Errorf("%s with key %q: %d runs, want 2", tt.name, tt.key, got)
-		}
-	}
-}
-
 // TestEffectNothingHappened: a call that an executor says never began may be
 // made again; one that timed out gives its timeout; one that broke is unknown.
 func TestEffectEnds(t *testing.T) {
@@ -220,15 +204,10 @@ func TestEffectUnknown(t *testing.T) {
 	plant(t, s, r, call, "k")
 	for range 2 {
 		_, err := r.Invoke(t.Context(), call)
-		e := wantKind(t, err, capability.InputNeeded)
+		wrong := again(t, call, err)
 		if rec := r.log.last(t); rec.Status != audit.Lost || rec.Event != audit.Unknown {
 			t.Errorf("recorded %s %s, want UNKNOWN", rec.Status, rec.Event)
 		}
-		q, ok := errors.AsType[*Question](e)
-		if !ok || q.Name != AnswerAgain || q.Effect == "" {
-			t.Fatalf("Invoke() error = %v, want a question about the effect", e)
-		}
-		wrong := call
 		wrong.Answers = map[string]json.RawMessage{AnswerAgain: json.RawMessage(`"another"`)}
 		_, err = r.Invoke(t.Context(), wrong)
 		wantKind(t, err, capability.InputNeeded)
@@ -237,9 +216,7 @@ func TestEffectUnknown(t *testing.T) {
 		t.Fatalf("an unknown call ran %d times", runs.Load())
 	}
 	_, err := r.Invoke(t.Context(), call)
-	q, _ := errors.AsType[*Question](err)
-	yes, _ := json.Marshal(q.Effect)
-	call.Answers = map[string]json.RawMessage{AnswerAgain: yes}
+	call = again(t, call, err)
 	for range 2 {
 		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
 			t.Errorf("Invoke() with an answer = %+v, %v, want run 1", res, err)
@@ -262,9 +239,7 @@ func TestEffectBeforeConsent(t *testing.T) {
 	call := callOf("destroy", `{"text":"a"}`)
 	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved)
-	if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	for range 3 {
 		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
 			t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
@@ -283,19 +258,22 @@ func TestEffectStoreFails(t *testing.T) {
 	}
 }
 
-// TestEffectReleased: a call whose before record could not be written leaves no
-// claim behind.
+// TestEffectReleased: what cannot be recorded does not happen, and leaves no claim
+// behind.
 func TestEffectReleased(t *testing.T) {
 	var runs atomic.Int64
 	r := keyed(t, openStore(t), "k", counting(&runs), nil)
+	full := errors.New("no space left")
 	r.log.fail = func(rec audit.Record) error {
 		if rec.Event == audit.Started {
-			return errors.New("full")
+			return full
 		}
 		return nil
 	}
 	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	wantKind(t, err, capability.Unavailable)
+	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, full) || e.Rule != "audit" || e.Fix == "" || runs.Load() != 0 {
+		t.Errorf("Invoke() error = %v after %d runs, want the cause, the rule and what to do", e, runs.Load())
+	}
 	r.log.fail = nil
 	if res, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); err != nil || res.Parts[0].Text != "run 1" {
 		t.Errorf("Invoke() = %+v, %v, want run 1", res, err)

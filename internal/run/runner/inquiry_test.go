@@ -30,13 +30,7 @@ func TestInquiryUnderConsent(t *testing.T) {
 	call.Origin = capability.ByModel
 	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved)
-	settle := func(ticket string) {
-		t.Helper()
-		if _, err := desk.Settle(t.Context(), ticket, approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	settle(res.Meta[MetaTicket])
+	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 
 	_, err = r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.InputNeeded)

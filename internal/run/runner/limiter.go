@@ -389,15 +389,17 @@ func (g *limiter) admit(loads *[kinds]*load) {
 // is full and another session has more calls in it than this one, the newest
 // call of that session is rejected instead.
 func (g *limiter) makeRoom(l *load, who whose) error {
-	if g.line.waiting >= g.limits.Queue {
-		err := full("limits.queue", g.limits.Queue, "calls wait already")
-		if !g.crowdOut(who, "", err) {
+	// The extension is first: a call of it that goes makes room in the whole queue too.
+	// The other way, another call could be rejected although this one is as well.
+	if l.waiting >= g.limits.QueuePerExtension && g.limits.QueuePerExtension < g.limits.Queue {
+		err := full("limits.queuePerExtension", g.limits.QueuePerExtension, "calls of this extension wait already")
+		if !g.crowdOut(who, l.name, err) {
 			return err
 		}
 	}
-	if l.waiting >= g.limits.QueuePerExtension {
-		err := full("limits.queuePerExtension", g.limits.QueuePerExtension, "calls of this extension wait already")
-		if !g.crowdOut(who, l.name, err) {
+	if g.line.waiting >= g.limits.Queue {
+		err := full("limits.queue", g.limits.Queue, "calls wait already")
+		if !g.crowdOut(who, "", err) {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -52,13 +53,10 @@ func TestOutageEffect(t *testing.T) {
 	}
 	o.Up()
 	_, err = r.Invoke(t.Context(), call)
-	q, ok := errors.AsType[*Question](wantKind(t, err, capability.InputNeeded))
-	if !ok || runs.Load() != 1 {
-		t.Fatalf("Invoke() afterwards = %v with %d runs, want a question and one run", err, runs.Load())
+	if runs.Load() != 1 {
+		t.Fatalf("%d runs, want one", runs.Load())
 	}
-	yes, _ := json.Marshal(q.Effect)
-	call.Answers = map[string]json.RawMessage{AnswerAgain: yes}
-	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 2" {
+	if res, err := r.Invoke(t.Context(), again(t, call, err)); err != nil || res.Parts[0].Text != "run 2" {
 		t.Errorf("Invoke() with a person's word = %+v, %v, want run 2", res, err)
 	}
 }
@@ -114,9 +112,7 @@ func TestOutageUnused(t *testing.T) {
 		if rec.Event != audit.Started {
 			return nil
 		}
-		for !claimed() && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Until(func() bool { return claimed() || t.Context().Err() != nil })
 		o.Down()
 		return errors.New("full")
 	}
@@ -149,9 +145,7 @@ func TestOutageConsent(t *testing.T) {
 	call := callOf("destroy", `{"text":"a"}`)
 	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved)
-	if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	o.Down()
 	for range 3 {
 		if _, err := r.Invoke(t.Context(), call); err == nil || runs.Load() != 0 {

@@ -52,6 +52,9 @@ func TestT09OneResult(t *testing.T) {
 		"facts refuse": {call: callOf("look", note), kind: capability.Denied, status: audit.Denied, facts: func(capability.Call) (Facts, error) {
 			return Facts{}, &capability.Error{Kind: capability.Denied, Op: "facts", Err: errors.New("no")}
 		}},
+		"facts without form": {call: callOf("look", note), kind: capability.Internal, status: audit.CallFailed, facts: func(capability.Call) (Facts, error) {
+			return Facts{Isolation: json.RawMessage("full")}, nil
+		}},
 		"facts break": {call: callOf("look", note), kind: capability.Internal, status: audit.CallFailed, facts: func(capability.Call) (Facts, error) { panic("x") }},
 		"rule":        {call: callOf("denied", note), kind: capability.Denied, status: audit.Denied, says: "test.deny"},
 		"nobody":      {call: nobody, kind: capability.Denied, status: audit.Denied},
@@ -154,9 +157,7 @@ func TestChangedAfterDecide(t *testing.T) {
 		call := callOf("destroy", `{"text":"a"}`)
 		res, err := r.Invoke(t.Context(), call)
 		wantKind(t, err, capability.Unapproved)
-		if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-			t.Fatal(err)
-		}
+		settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 		if _, err := r.Invoke(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
@@ -254,9 +255,7 @@ func TestConsent(t *testing.T) {
 	if err != nil || strings.Join(asked.Question.Argv, "|") != "rm|a b" || string(asked.Question.Call.Arguments) != `{"text":"a"}` {
 		t.Errorf("the question has %v %s, %v; want the exact command and arguments", asked.Question.Argv, asked.Question.Call.Arguments, err)
 	}
-	if _, err := desk.Settle(t.Context(), ticket, approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, desk, ticket, approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	other := call
 	other.Arguments = json.RawMessage(`{"text":"b"}`)
 	_, err = r.Invoke(t.Context(), other)
@@ -299,9 +298,7 @@ func TestConsentState(t *testing.T) {
 		if covers != "" {
 			answer.Scope, answer.Covers = approval.Always, covers
 		}
-		if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], answer); err != nil {
-			t.Fatal(err)
-		}
+		settle(t, desk, res.Meta[MetaTicket], answer)
 		state = "page https://b.test/delete"
 		if _, err := r.Invoke(t.Context(), call); (err == nil) != holds || err != nil && capability.KindOf(err) != capability.Unapproved {
 			t.Errorf("covers %q: Invoke() in another state = %v, want it to hold there: %v", covers, err, holds)
@@ -322,41 +319,32 @@ func TestConsentDenied(t *testing.T) {
 	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved)
 	ticket := res.Meta[MetaTicket]
-	if _, err := desk.Settle(t.Context(), ticket, approval.Answer{By: call.Principal, Effect: approval.No, Scope: approval.Once}); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, desk, ticket, approval.Answer{By: call.Principal, Effect: approval.No, Scope: approval.Once})
 	raw, _ := json.Marshal(ticket)
 	call.Answers = map[string]json.RawMessage{AnswerConsent: raw}
 	_, err = r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Denied)
 }
 
-// TestRulesChangeWhileWaiting: a call that leaves the queue under new rules is
-// decided on again.
+// TestRulesChangeWhileWaiting: a call that leaves the queue under new rules, or where
+// the recent rules are others, is decided on again.
 func TestRulesChangeWhileWaiting(t *testing.T) {
-	old, strict := testRules(t), (*policy.Rules)(nil)
-	changed := false
-	r := newRig(t, tool{invoke: never(t)}, func(c *Config) {
-		c.Rules = func() *policy.Rules {
-			if changed {
-				return strict
+	old, changed := testRules(t), false
+	for _, change := range []func(*Config){
+		func(c *Config) { c.RecentRules = func() *policy.Rules { return nil } },
+		func(c *Config) {
+			c.Rules = func() *policy.Rules {
+				if changed {
+					return nil
+				}
+				return old
 			}
-			return old
-		}
-		c.Log = &memoryLog{fail: func(rec audit.Record) error { changed = changed || rec.Event == audit.Started; return nil }}
-	})
-	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	wantKind(t, err, capability.Denied)
-}
-
-// TestRecentRulesDecide: a call that leaves the queue is decided on again when the
-// recent rules are others than those of the decision.
-func TestRecentRulesDecide(t *testing.T) {
-	r := newRig(t, tool{invoke: never(t)}, func(c *Config) {
-		c.RecentRules = func() *policy.Rules { return nil }
-	})
-	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	wantKind(t, err, capability.Denied)
+			c.Log = &memoryLog{fail: func(rec audit.Record) error { changed = changed || rec.Event == audit.Started; return nil }}
+		},
+	} {
+		_, err := newRig(t, tool{invoke: never(t)}, change).Invoke(t.Context(), callOf("write", `{"text":"a"}`))
+		wantKind(t, err, capability.Denied)
+	}
 }
 
 // TestUnwrap: policy, executor and record see the real call only.
@@ -377,22 +365,6 @@ func TestUnwrap(t *testing.T) {
 	}
 	_, err = r.Invoke(t.Context(), callOf("invoke_capability", `{"capability":"tool:look","id":"tool:denied"}`))
 	wantKind(t, err, capability.Invalid)
-}
-
-// TestAuditBefore: what cannot be recorded does not happen.
-func TestAuditBefore(t *testing.T) {
-	full := errors.New("no space left")
-	r := newRig(t, tool{invoke: never(t)}, nil)
-	r.log.fail = func(rec audit.Record) error {
-		if rec.Event == audit.Started {
-			return full
-		}
-		return nil
-	}
-	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, full) || e.Rule != "audit" || e.Fix == "" {
-		t.Errorf("Invoke() error = %v, want the cause, the rule and what to do", e)
-	}
 }
 
 // TestAuditAfter: a closing record that could not be written is noted in the

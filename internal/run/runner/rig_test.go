@@ -7,13 +7,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -186,7 +186,7 @@ func newRig(t testing.TB, x tool, change func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)
@@ -214,6 +214,27 @@ func openDesk(t testing.TB, s *store.Store) *approval.Desk {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// settle answers what a desk was asked.
+func settle(t *testing.T, desk *approval.Desk, ticket string, answer approval.Answer) {
+	t.Helper()
+	if _, err := desk.Settle(t.Context(), ticket, answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// again is a call with a person's word that it may run again, though nobody knows
+// whether it has.
+func again(t *testing.T, call capability.Call, err error) capability.Call {
+	t.Helper()
+	q, ok := errors.AsType[*Question](wantKind(t, err, capability.InputNeeded))
+	if !ok || q.Name != AnswerAgain || q.Effect == "" {
+		t.Fatalf("Invoke() error = %v, want a question about the effect", err)
+	}
+	yes, _ := json.Marshal(q.Effect)
+	call.Answers = map[string]json.RawMessage{AnswerAgain: yes}
+	return call
 }
 
 func wantKind(t *testing.T, err error, want capability.ErrorKind) *capability.Error {

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,9 +72,7 @@ func TestStageOrder(t *testing.T) {
 	call := callOf("destroy", `{"text":"a"}`)
 	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved)
-	if _, err := desk.Settle(t.Context(), res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once}); err != nil {
-		t.Fatal(err)
-	}
+	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	tr.events = nil
 	r.schemas.by = nil // so that validate asks for it again
 	if _, err := r.Invoke(t.Context(), call); err != nil {
@@ -88,26 +85,6 @@ func TestStageOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, tr.all()); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
-	}
-}
-
-// TestValidateBeforeDecide: arguments that do not fit never reach an executor's
-// Facts or the rules.
-func TestValidateBeforeDecide(t *testing.T) {
-	tr := &trace{}
-	r := newRig(t, tool{facts: func(capability.Call) (Facts, error) { tr.add("facts"); return Facts{}, nil }}, func(c *Config) {
-		rules := c.Rules
-		c.Rules = func() *policy.Rules { tr.add("rules"); return rules() }
-	})
-	_, err := r.Invoke(t.Context(), callOf("denied", `{"text":1}`))
-	wantKind(t, err, capability.Invalid)
-	if got := tr.all(); len(got) != 0 {
-		t.Errorf("after an invalid call: %v, want nothing", got)
-	}
-	_, err = r.Invoke(t.Context(), callOf("denied", `{"text":"x"}`))
-	wantKind(t, err, capability.Denied)
-	if got, want := tr.all(), []string{"facts", "rules"}; !slices.Equal(got, want) {
-		t.Errorf("after a valid call: %v, want %v", got, want)
 	}
 }
 

@@ -158,26 +158,3 @@ func TestStop(t *testing.T) {
 		}
 	})
 }
-
-// TestClosed: a closed Runner takes no calls, and waits for those it has.
-func TestClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		x := tool{invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) { <-hold; return echo(ctx, c) }}
-		r := newRig(t, x, nil)
-		errs := make(chan error, 1)
-		go func() { _, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`)); errs <- err }()
-		synctest.Wait()
-		brief, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := r.Close(brief); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close() = %v while a call runs, want that it waits", err)
-		}
-		_, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-		wantKind(t, err, capability.Unavailable)
-		close(hold)
-		if err := <-errs; err != nil {
-			t.Errorf("the call that ran: %v", err)
-		}
-	})
-}
