@@ -19,44 +19,43 @@ import (
 	"ken/internal/run/queue"
 	"ken/internal/run/runner"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
-const (
-	peerDir  = "KEN_QUEUE_TEST_PEER"
-	peerSlow = "KEN_QUEUE_TEST_SLOW"
-)
-
-// TestPeerChild is a worker in a process of its own. It knows nothing of other
-// processes, as one on another machine.
+// TestPeerChild is a worker in a process of its own. With a time that its calls take
+// it knows nothing of other processes, as one on another machine; 0 has no effect.
 func TestPeerChild(t *testing.T) {
 	dir := os.Getenv(peerDir)
 	if dir == "" {
 		t.Skip("cannot here: it is a process that the tests of several workers start")
 	}
-	slow, err := time.ParseDuration(os.Getenv(peerSlow))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := storetest.Open(t, os.Getenv(crashStore))
-	effect := note(dir)
-	do := func(ctx context.Context, call capability.Call) (capability.Result, error) {
-		if slow == 0 {
-			return text("done")
-		}
-		res, err := effect(ctx, call)
-		select {
-		case <-time.After(slow):
-		case <-ctx.Done():
-		}
-		return res, err
-	}
+	s := storetest.Open(t, os.Getenv(peerStore))
 	own := filepath.Join(dir, fmt.Sprint(os.Getpid()))
-	alone := func(c *runner.Config) { c.Dead, c.Limits = nil, runner.Limits{}.Always }
-	w, err := queue.NewWorker(queue.WorkerConfig{
-		Queue: queue.NewStored(s, queue.StoredConfig{}), Maker: newMaker(t, s, own, do, nil, alone), Process: procid.Self(),
-		Concurrent: func() int { return 16 }, Limits: func() queue.Limits { return queue.Limits{PerGroup: 1000, PerPrincipal: 1000} },
-	})
+	do, remote := note(dir), os.Getenv(peerSlow)
+	cfg := queue.WorkerConfig{Queue: queue.NewStored(s, queue.StoredConfig{}), Process: procid.Self(), Concurrent: func() int { return 4 }}
+	if remote == "" {
+		cfg.Dead, cfg.Maker = procid.Dead, newMaker(t, s, own, do)
+	} else {
+		slow, err := time.ParseDuration(remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait := func(ctx context.Context, call capability.Call) (capability.Result, error) {
+			if slow == 0 {
+				return text("done")
+			}
+			res, err := do(ctx, call)
+			select {
+			case <-time.After(slow):
+			case <-ctx.Done():
+			}
+			return res, err
+		}
+		cfg.Maker = newMaker(t, s, own, wait, func(c *runner.Config) { c.Dead, c.Limits = nil, runner.Limits{}.Always })
+		cfg.Concurrent, cfg.Limits = func() int { return 16 }, func() queue.Limits { return queue.Limits{PerGroup: 1000, PerPrincipal: 1000} }
+	}
+	w, err := queue.NewWorker(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +66,12 @@ func TestPeerChild(t *testing.T) {
 
 // peers starts workers in processes of their own, and returns them by the ids of
 // the workers.
-func peers(t testing.TB, n int, dir, address string, slow time.Duration) map[string]*exec.Cmd {
+func peers(t testing.TB, n int, dir, address, slow string) map[string]*exec.Cmd {
 	t.Helper()
 	all := map[string]*exec.Cmd{}
 	for range n {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestPeerChild$", "-test.count=1")
-		cmd.Env = append(os.Environ(), peerDir+"="+dir, peerSlow+"="+slow.String(), crashStore+"="+address)
+		cmd.Env = append(os.Environ(), peerDir+"="+dir, peerSlow+"="+slow, peerStore+"="+address)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +107,7 @@ func addCall(t testing.TB, q queue.Queue, target string, i int) queue.Job {
 func lostWorker(t testing.TB) time.Duration {
 	dir, address := t.TempDir(), storetest.Postgres(t)
 	q := queue.NewStored(storetest.Open(t, address), queue.StoredConfig{})
-	workers := peers(t, 2, dir, address, 3*time.Second)
+	workers := peers(t, 2, dir, address, "3s")
 	begin := time.Now()
 	var all []queue.Job
 	for i := range 12 {
@@ -116,19 +115,14 @@ func lostWorker(t testing.TB) time.Duration {
 	}
 	victim := ""
 	until := func(what string, ok func([]queue.Job) bool) {
-		for deadline := time.Now().Add(2 * time.Minute); ; {
+		t.Helper()
+		testkit.Wait(t, what, func() bool {
 			list, err := q.List(context.Background(), queue.Filter{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ok(list) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the jobs are %+v", what, list)
-			}
-			<-time.After(20 * time.Millisecond)
-		}
+			return ok(list)
+		})
 	}
 	until("all have begun", func([]queue.Job) bool { return len(effectsOf(t, dir)) == len(all) })
 	for _, j := range all { // one that has something to lose
@@ -147,22 +141,7 @@ func lostWorker(t testing.TB) time.Duration {
 		return !slices.ContainsFunc(list, func(j queue.Job) bool { return !j.State.Final() })
 	})
 	took := time.Since(begin)
-	effects, states := effectsOf(t, dir), map[queue.State]int{}
-	for _, j := range all {
-		got, err := q.Get(context.Background(), j.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		states[got.State]++
-		n := effects[fmt.Sprintf("%s %s", j.Call.Target, j.Call.Arguments)]
-		switch {
-		case j.Call.Target == "tool:repeat" && got.State == queue.Done && n >= 1:
-		case j.Call.Target == "tool:write" && got.State == queue.Done && n == 1:
-		case j.Call.Target == "tool:write" && got.State == queue.Unknown && n <= 1:
-		default:
-			t.Errorf("%s had %d effects and is %s: %s", j.Call.Target, n, got.State, got.Why)
-		}
-	}
+	states := verdict(t, q, dir, all)
 	if states[queue.Unknown] == 0 {
 		t.Errorf("the jobs are %v, want those of the killed worker that may not run twice to be unknown", states)
 	}
@@ -188,7 +167,7 @@ func BenchmarkPostgresJobs(b *testing.B) {
 	dir, address := b.TempDir(), storetest.Postgres(b)
 	st := storetest.Open(b, address)
 	q := queue.NewStored(st, queue.StoredConfig{Most: func() int { return 1e6 }})
-	peers(b, 2, dir, address, 0)
+	peers(b, 2, dir, address, "0s")
 	empty := func() bool {
 		for _, prefix := range []string{"jobs/next/", "jobs/running/"} {
 			for range st.Scan(context.Background(), prefix, store.Range{Limit: 1}) {

@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/queue"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/queuetest"
 	"ken/internal/testkit/storetest"
 )
@@ -54,11 +55,14 @@ func TestClaimPastUnreadable(t *testing.T) {
 	if err := q.Join(ctx, queue.Member{ID: "w"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	j, ok, err := queuetest.Claim(ctx, q, "w", queue.Limits{})
-	for deadline := time.Now().Add(time.Minute); !ok && time.Now().Before(deadline); {
+	var j queue.Job
+	var ok bool
+	var err error
+	testkit.Wait(t, "a job is claimed", func() bool {
 		j, ok, err = queuetest.Claim(ctx, q, "w", queue.Limits{})
-	}
-	if !ok || j.ID != later.ID {
+		return ok
+	})
+	if j.ID != later.ID {
 		t.Fatalf("Claim() = %q, %v, %v, want %s", j.ID, ok, err, later.ID)
 	}
 	_, ok, err = queuetest.Claim(ctx, q, "w", queue.Limits{})
@@ -95,9 +99,15 @@ func TestPendingBound(t *testing.T) {
 	if _, err := q.Add(ctx, queuetest.Job("ben", "", 0)); err != nil {
 		t.Errorf("Add() of another = %v", err)
 	}
+}
+
+// TestLargeJob: what is too large is not taken.
+func TestLargeJob(t *testing.T) {
+	testkit.CI(t, "has arguments of 65 MB")
+	q := queue.NewStored(storetest.Open(t, storetest.Address(t)), queue.StoredConfig{})
 	large := queuetest.Job("cid", "", 0)
 	large.Call.Arguments = json.RawMessage(`{"x":"` + strings.Repeat("x", 65<<20) + `"}`)
-	if _, err := q.Add(ctx, large); capability.KindOf(err) != capability.Denied {
+	if _, err := q.Add(t.Context(), large); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Add() of what is too large = %v, want denied", err)
 	}
 }

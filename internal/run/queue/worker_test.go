@@ -23,11 +23,10 @@ import (
 	"ken/internal/run/queue"
 	"ken/internal/run/runner"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/queuetest"
 	"ken/internal/testkit/storetest"
 )
-
-const patience = 30 * time.Second
 
 // A tool is an executor made of a function.
 type tool func(context.Context, capability.Call) (capability.Result, error)
@@ -75,7 +74,7 @@ func (m maker) Pending(ctx context.Context, j queue.Job) (bool, error) {
 
 // capabilities: look changes nothing, write does, repeat does no harm twice,
 // destroy needs an approval, and what is denied is denied.
-func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Bool, change ...func(*runner.Config)) maker {
+func newMaker(t testing.TB, s *store.Store, dir string, do tool, change ...func(*runner.Config)) maker {
 	t.Helper()
 	key, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
@@ -115,11 +114,7 @@ func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Boo
 			case "destroy":
 				c.Effects.Destructive = capability.Yes
 			}
-			res := runner.Resolved{Capability: c, Extension: "ext"}
-			if off != nil && off.Load() {
-				res.Disabled, res.Fix = "extension ext is disabled", "ken extension enable ext"
-			}
-			return res, nil
+			return runner.Resolved{Capability: c, Extension: "ext"}, nil
 		},
 		Executors: runner.Executors{"tool:*": do}, Log: log, Rules: func() *policy.Rules { return rules }, Desk: desk, Effects: s,
 		Process: procid.Self(), Dead: procid.Dead,
@@ -133,7 +128,7 @@ func newMaker(t testing.TB, s *store.Store, dir string, do tool, off *atomic.Boo
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
 			t.Errorf("Close() = %v", err)
@@ -151,10 +146,16 @@ type shop struct {
 
 func open(t *testing.T, do tool, change func(*queue.WorkerConfig)) *shop {
 	t.Helper()
-	s := storetest.Open(t, storetest.Address(t))
-	sh := &shop{Stored: queue.NewStored(s, queue.StoredConfig{}), maker: newMaker(t, s, t.TempDir(), do, nil)}
-	sh.work(t, change)
-	return sh
+	s := idle(t, storetest.Address(t), t.TempDir(), do)
+	s.work(t, change)
+	return s
+}
+
+// idle makes a shop without a worker.
+func idle(t testing.TB, address, dir string, do tool, change ...func(*runner.Config)) *shop {
+	t.Helper()
+	s := storetest.Open(t, address)
+	return &shop{Stored: queue.NewStored(s, queue.StoredConfig{Most: func() int { return 1e6 }}), maker: newMaker(t, s, dir, do, change...)}
 }
 
 // work starts a worker, which is stopped with the test.
@@ -198,19 +199,17 @@ func (s *shop) add(t *testing.T, target string, change func(*queue.Job)) queue.J
 // until waits for a job to be as wanted.
 func (s *shop) until(t *testing.T, id string, want func(queue.Job) bool) queue.Job {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		j, err := s.Get(t.Context(), id)
-		if err != nil {
+	var j queue.Job
+	if !testkit.Until(func() bool {
+		var err error
+		if j, err = s.Get(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		if want(j) {
-			return j
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the job is %+v", j)
-		}
-		<-time.After(2 * time.Millisecond)
+		return want(j)
+	}) {
+		t.Fatalf("the job is %+v", j)
 	}
+	return j
 }
 
 func is(states ...queue.State) func(queue.Job) bool {
@@ -221,6 +220,14 @@ func final(j queue.Job) bool { return j.State.Final() }
 
 func text(s string) (capability.Result, error) {
 	return capability.Result{Parts: []capability.Part{{Text: s}}}, nil
+}
+
+// counted counts its calls, and each ends with a text.
+func counted(ran *atomic.Int32, said string) tool {
+	return func(context.Context, capability.Call) (capability.Result, error) {
+		ran.Add(1)
+		return text(said)
+	}
 }
 
 // TestWorkerRuns: a job runs as the one who added it, and its result is kept.
@@ -244,13 +251,18 @@ func TestWorkerRuns(t *testing.T) {
 // TestWorkerChecksAtStart: what the rules deny, or what was disabled since, does
 // not run, and the job says why.
 func TestWorkerChecksAtStart(t *testing.T) {
-	st := storetest.Open(t, storetest.Address(t))
 	var off atomic.Bool
 	var ran atomic.Int32
-	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
-		ran.Add(1)
-		return text("ran")
-	}, &off)}
+	s := idle(t, storetest.Address(t), t.TempDir(), counted(&ran, "ran"), func(c *runner.Config) {
+		resolve := c.Resolve
+		c.Resolve = func(ctx context.Context, call capability.Call) (runner.Resolved, error) {
+			res, err := resolve(ctx, call)
+			if off.Load() {
+				res.Disabled, res.Fix = "extension ext is disabled", "ken extension enable ext"
+			}
+			return res, err
+		}
+	})
 	denied, disabled := s.add(t, "denied", nil), s.add(t, "write", nil)
 	off.Store(true)
 	s.work(t, nil)
@@ -273,10 +285,7 @@ func TestWorkerChecksAtStart(t *testing.T) {
 // denial fails it.
 func TestWorkerApproval(t *testing.T) {
 	var ran atomic.Int32
-	s := open(t, func(context.Context, capability.Call) (capability.Result, error) {
-		ran.Add(1)
-		return text("destroyed")
-	}, nil)
+	s := open(t, counted(&ran, "destroyed"), nil)
 	answer := func(yes approval.Effect, note string) queue.Job {
 		j := s.add(t, "destroy", func(j *queue.Job) { j.Call.Arguments = json.RawMessage(fmt.Sprintf(`{"text":%q}`, note)) })
 		waits := s.until(t, j.ID, is(queue.Waiting))
@@ -327,15 +336,14 @@ func TestWorkerRetries(t *testing.T) {
 func TestPostgresWorkerOutage(t *testing.T) {
 	for _, target := range []string{"look", "write"} {
 		o := storetest.NewOutage(t)
-		st := storetest.Open(t, o.Address)
 		var ran atomic.Int32
-		s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
+		s := idle(t, o.Address, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
 			if ran.Add(1) > 1 {
 				return text("at last")
 			}
 			o.Down()
 			return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "write", Err: errors.New("no answer")}
-		}, nil, func(c *runner.Config) { c.Limits = runner.Limits{Record: 300 * time.Millisecond}.Always })}
+		}, func(c *runner.Config) { c.Limits = runner.Limits{Record: 300 * time.Millisecond}.Always })
 		s.work(t, func(c *queue.WorkerConfig) { c.Maker = &unread{maker: s.maker, back: o.Up} })
 		j := s.add(t, target, nil)
 		beside := &shop{Stored: queue.NewStored(storetest.Open(t, o.Beside), queue.StoredConfig{})}
@@ -364,28 +372,36 @@ func (m *unread) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus
 	return fate, known, err
 }
 
-// TestWorkerCancel: a running job is stopped; whether it had its effect is unknown
-// unless it changes nothing.
+// TestWorkerCancel: a running job is stopped. Whether it had its effect is unknown
+// unless it changes nothing, or ends with a result, as a program does. Where the worker
+// stopped, nobody knows what a program did.
 func TestWorkerCancel(t *testing.T) {
-	began := make(chan struct{}, 2)
-	s := open(t, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
-		began <- struct{}{}
-		<-ctx.Done()
-		return capability.Result{}, ctx.Err()
-	}, nil)
-	look, write := s.add(t, "look", nil), s.add(t, "write", nil)
-	<-began
-	<-began
-	for _, j := range []queue.Job{look, write} {
-		if _, err := s.Cancel(t.Context(), j.ID, "ben"); err != nil {
-			t.Fatal(err)
+	for _, program := range []bool{false, true} {
+		began := make(chan struct{}, 3)
+		s := open(t, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
+			began <- struct{}{}
+			<-ctx.Done()
+			if program {
+				return capability.Result{Failed: true, Meta: map[string]string{runner.MetaEnd: "cancelled"}}, nil
+			}
+			return capability.Result{}, ctx.Err()
+		}, func(c *queue.WorkerConfig) { c.Drain = 200 * time.Millisecond })
+		look, write, stopped := s.add(t, "look", nil), s.add(t, "write", nil), s.add(t, "write", nil)
+		for range cap(began) {
+			<-began
 		}
-	}
-	if got := s.until(t, look.ID, final); got.State != queue.Cancelled || got.Why != "cancelled by ben" {
-		t.Errorf("tool:look is %+v, want cancelled", got)
-	}
-	if got := s.until(t, write.ID, final); got.State != queue.Unknown || got.Effect == "" || !strings.Contains(got.Why, "cancelled by ben") {
-		t.Errorf("tool:write is %+v, want unknown, because it was cancelled", got)
+		for _, j := range []queue.Job{look, write} {
+			if _, err := s.Cancel(t.Context(), j.ID, "ben"); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.until(t, j.ID, final); got.State != map[bool]queue.State{true: queue.Cancelled, false: queue.Unknown}[program || j.ID == look.ID] || !strings.Contains(got.Why, "by ben") {
+				t.Errorf("program %v: %s is %+v after it was cancelled", program, j.Call.Target, got)
+			}
+		}
+		s.stop()
+		if got := s.until(t, stopped.ID, final); got.State != queue.Unknown || got.Effect == "" || !strings.Contains(got.Why, "the worker is stopping") {
+			t.Errorf("program %v: the job of a worker that stopped is %+v, want unknown", program, got)
+		}
 	}
 }
 
@@ -424,11 +440,7 @@ func TestWorkerStops(t *testing.T) {
 // remembers is unknown, and does not run.
 func TestWorkerForgotten(t *testing.T) {
 	var ran atomic.Int32
-	st := storetest.Open(t, storetest.Address(t))
-	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) {
-		ran.Add(1)
-		return text("ran")
-	}, nil)}
+	s := idle(t, storetest.Address(t), t.TempDir(), counted(&ran, "ran"))
 	j := s.add(t, "write", nil)
 	if _, ok, err := queuetest.Claim(t.Context(), s, "dead", queue.Limits{}); !ok || err != nil {
 		t.Fatal(err)
@@ -471,38 +483,29 @@ func TestWorkerProgress(t *testing.T) {
 
 // TestWorkerPriorityOrder: jobs, 8 at a time, end in order of their priorities:
 // none ends before one of a higher priority, but for the seven that run beside it.
-func TestWorkerPriorityOrder(t *testing.T) { inOrder(t, 120) }
+func TestWorkerPriorityOrder(t *testing.T) { inOrder(t, 40) }
 
 // TestSoakWorkerPriorityOrder is the same for 1,000 jobs.
 func TestSoakWorkerPriorityOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("soak: 1,000 jobs are each written to disk several times")
-	}
+	testkit.Nightly(t, "each job is written to disk several times")
 	inOrder(t, 1000)
 }
 
 func inOrder(t *testing.T, jobs int) {
 	const beside = 8
-	st := storetest.Open(t, storetest.Address(t))
-	s := &shop{Stored: queue.NewStored(st, queue.StoredConfig{Most: func() int { return 1e6 }}), maker: newMaker(t, st, t.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)}
+	s := idle(t, storetest.Address(t), t.TempDir(), counted(new(atomic.Int32), "looked"))
 	for i := range jobs {
 		s.add(t, "look", func(j *queue.Job) { j.Priority = (i*37)%21 - 10 })
 	}
 	s.work(t, func(c *queue.WorkerConfig) { c.Concurrent = func() int { return beside } })
 	var list []queue.Job
-	for deadline := time.Now().Add(4 * patience); ; {
+	testkit.Wait(t, "all jobs are done", func() bool {
 		var err error
 		if list, err = s.List(t.Context(), queue.Filter{States: []queue.State{queue.Done}}); err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == jobs {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d jobs are done", len(list), jobs)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+		return len(list) == jobs
+	})
 	slices.SortFunc(list, func(a, b queue.Job) int { return a.Started.Compare(b.Started) })
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]
@@ -547,20 +550,13 @@ func TestWorkerShare(t *testing.T) {
 	}
 }
 
-// TestNewWorkerNeeds: a worker without a queue is refused.
-func TestNewWorkerNeeds(t *testing.T) {
-	if _, err := queue.NewWorker(queue.WorkerConfig{}); err == nil || errors.Is(err, queue.ErrLost) {
-		t.Errorf("NewWorker() = %v, want what is missing", err)
-	}
-}
-
 // BenchmarkJobStart is the time from adding a job to its start by an idle worker
 // that has the store open beside, as another process would.
 func BenchmarkJobStart(b *testing.B) {
 	address := storetest.Address(b)
 	mine, theirs := storetest.Open(b, address), storetest.Open(b, address)
 	q := queue.NewStored(mine, queue.StoredConfig{})
-	m := newMaker(b, theirs, b.TempDir(), func(context.Context, capability.Call) (capability.Result, error) { return text("looked") }, nil)
+	m := newMaker(b, theirs, b.TempDir(), counted(new(atomic.Int32), "looked"))
 	ended := make(chan queue.Job, 1)
 	w, err := queue.NewWorker(queue.WorkerConfig{Queue: queue.NewStored(theirs, queue.StoredConfig{}), Maker: m, Record: func(j queue.Job) { ended <- j }})
 	if err != nil {
@@ -588,28 +584,4 @@ func BenchmarkJobStart(b *testing.B) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "p50-ms")
-}
-
-// TestWorkerStopsPrograms: a program that is stopped ends with a result. A person
-// cancelled the job then; of one whose worker stopped nobody knows what it did.
-func TestWorkerStopsPrograms(t *testing.T) {
-	began := make(chan struct{}, 2)
-	s := open(t, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
-		began <- struct{}{}
-		<-ctx.Done()
-		return capability.Result{Failed: true, Meta: map[string]string{runner.MetaEnd: "cancelled"}}, nil
-	}, func(c *queue.WorkerConfig) { c.Drain = 200 * time.Millisecond })
-	cancelled, stopped := s.add(t, "write", nil), s.add(t, "write", nil)
-	<-began
-	<-began
-	if _, err := s.Cancel(t.Context(), cancelled.ID, "ben"); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.until(t, cancelled.ID, final); got.State != queue.Cancelled || !strings.Contains(got.Why, "by ben while it ran") {
-		t.Errorf("the cancelled job is %+v", got)
-	}
-	s.stop()
-	if got := s.until(t, stopped.ID, final); got.State != queue.Unknown || !strings.Contains(got.Why, "the worker is stopping") {
-		t.Errorf("the job of a worker that stopped is %+v, want unknown", got)
-	}
 }
