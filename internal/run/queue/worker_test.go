@@ -399,7 +399,7 @@ func TestWorkerCancel(t *testing.T) {
 			}
 		}
 		s.stop()
-		if got := s.until(t, stopped.ID, final); got.State != queue.Unknown || got.Effect == "" || !strings.Contains(got.Why, "the worker is stopping") {
+		if got := s.until(t, stopped.ID, final); got.State != queue.Unknown || (got.Effect == "") != program || !strings.Contains(got.Why, "the worker is stopping") {
 			t.Errorf("program %v: the job of a worker that stopped is %+v, want unknown", program, got)
 		}
 	}
