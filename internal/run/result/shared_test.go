@@ -2,7 +2,6 @@ package result
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,16 +13,22 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// TestShared has two replicas with a folder each and one store: what one keeps the
-// other reads, lists and removes, and no one else reads it.
-func TestShared(t *testing.T) {
+// replicas are two stores with a folder each, over one database.
+func replicas(t *testing.T, cfg Config) (db *store.Store, one, other *Store) {
+	t.Helper()
 	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	shared := func() (*store.Store, error) { return db, nil }
-	one, other := open(t, Config{Shared: shared, PerSession: 4}), open(t, Config{Shared: shared, PerSession: 4, Dir: filepath.Join(t.TempDir(), "r")})
+	cfg.Shared = func() (*store.Store, error) { return db, nil }
+	return db, open(t, cfg), open(t, cfg)
+}
+
+// TestShared has two replicas with a folder each and one store: what one keeps the
+// other reads, lists and removes, and no one else reads it.
+func TestShared(t *testing.T) {
+	db, one, other := replicas(t, Config{PerSession: 4})
 
 	short := keep(t, one, ada, "a", "short", false)
 	long := keep(t, one, ada, "a", strings.Repeat("0123456789abcdef\n", 200_000), false) // 3.4 MB, four pieces
@@ -41,15 +46,11 @@ func TestShared(t *testing.T) {
 		t.Errorf("List = %v, %v, want three, newest first", list, err)
 	}
 	eve := Scope{Tenant: "t", Principal: "eve", Session: "s1"}
-	if _, err := other.Read(context.Background(), eve, Query{Handle: short.Handle}); capability.KindOf(err) != capability.NotFound {
-		t.Errorf("another principal reads it: %v", err)
-	}
+	gone(t, other, eve, short.Handle)
 	if err := one.Remove(ada, short.Handle); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Read(context.Background(), ada, Query{Handle: short.Handle}); capability.KindOf(err) != capability.NotFound {
-		t.Errorf("what was removed is read from the copy: %v", err)
-	}
+	gone(t, other, ada, short.Handle)
 	if err := other.RemoveSession(ada); err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +58,7 @@ func TestShared(t *testing.T) {
 		if list, err := s.List(ada, Filter{}); err != nil || len(list) != 0 {
 			t.Errorf("after the session was removed List = %v, %v", list, err)
 		}
-		if _, err := s.Read(context.Background(), ada, Query{Handle: long.Handle}); capability.KindOf(err) != capability.NotFound {
-			t.Errorf("after the session was removed Read = %v", err)
-		}
+		gone(t, s, ada, long.Handle)
 	}
 	n := 0
 	for range db.Scan(t.Context(), "result", store.Range{}) {
@@ -73,11 +72,6 @@ func TestShared(t *testing.T) {
 // TestObjects has two replicas with an object store: a long text is there and not in the
 // store, both replicas read it, and it goes when it is removed or has expired.
 func TestObjects(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
 	server := objectstoretest.New(t)
 	bucket, err := objectstore.Open(objectstore.Config{Address: server.Address, Secret: func(name string) (string, error) {
 		return map[string]string{objectstore.IDName: objectstoretest.ID, objectstore.SecretName: objectstoretest.Secret}[name], nil
@@ -85,8 +79,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := func() (*store.Store, error) { return db, nil }
-	one, other := open(t, Config{Shared: shared, Objects: bucket}), open(t, Config{Shared: shared, Objects: bucket, Dir: filepath.Join(t.TempDir(), "r")})
+	db, one, other := replicas(t, Config{Objects: bucket})
 	short := keep(t, one, ada, "a", "short", false)
 	line := "0123456789abcdef\n"
 	long := keep(t, one, ada, "a", strings.Repeat(line, 200_000), false)
@@ -115,9 +108,7 @@ func TestObjects(t *testing.T) {
 	if _, err := other.Sweep(t.Context()); err != nil || len(server.Keys()) != 0 {
 		t.Errorf("a sweep leaves %q, %v", server.Keys(), err)
 	}
-	if _, err := other.Read(t.Context(), ada, Query{Handle: lost.Handle}); capability.KindOf(err) != capability.NotFound {
-		t.Errorf("Read of what has expired = %v, want not found", err)
-	}
+	gone(t, other, ada, lost.Handle)
 	server.Fail("AccessDenied", 1)
 	if _, err := one.Keep(ada, About{}, []byte(strings.Repeat(line, 10_000)), false, nil); capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("Keep without the right to = %v, want unavailable", err)
@@ -126,11 +117,7 @@ func TestObjects(t *testing.T) {
 
 // TestSharedAway: without the store nothing is kept that only one replica could read.
 func TestSharedAway(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, Config{Shared: func() (*store.Store, error) { return db, nil }})
+	db, s, _ := replicas(t, Config{})
 	e := keep(t, s, ada, "a", "text", false)
 	db.Close()
 	if _, err := s.Keep(ada, About{}, []byte("x"), false, nil); capability.KindOf(err) != capability.Unavailable {
