@@ -63,9 +63,7 @@ func TestApps(t *testing.T) {
 				var listed []string
 				pages := map[string]string{}
 				for tool, err := range cs.Tools(t.Context(), nil) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					listed = append(listed, tool.Name)
 					if ui, ok := tool.Meta["ui"].(map[string]any); ok {
 						pages[tool.Name], _ = ui["resourceUri"].(string)

@@ -28,9 +28,7 @@ func bare(b *testing.B) *mcp.ClientSession {
 	b.Cleanup(cancel)
 	go func() { _ = s.Run(ctx, &mcp.IOTransport{Reader: there, Writer: there}) }()
 	cs, err := peer{}.client().Connect(ctx, &mcp.IOTransport{Reader: here, Writer: here}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { cs.Close() })
 	return cs
 }
@@ -123,15 +121,11 @@ func visit(t testing.TB, s *Server) {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(context.Background(), ada, there, Hello{}) }()
 	cs, err := peer{}.client().Connect(context.Background(), &mcp.IOTransport{Reader: here, Writer: here}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := cs.ListTools(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
 	cs.Close()
 	here.Close()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 }

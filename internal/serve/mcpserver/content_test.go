@@ -160,9 +160,7 @@ func TestMetadataIsWritten(t *testing.T) {
 		a := &answer{body: []byte(`{"content":[]}`)}
 		a.Meta = meta
 		raw, err := a.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got struct {
 			Meta map[string]any `json:"_meta"`
 		}

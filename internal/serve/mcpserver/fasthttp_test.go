@@ -96,9 +96,7 @@ func sameAsSDK(t *testing.T, h *httptest.Server, name, body string, header map[s
 		maps.Copy(all, more)
 		res := post(t, h.URL, body, all)
 		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, data, ok := strings.Cut(string(text), "data: {"); ok {
 			text = []byte("{" + data)
 		}

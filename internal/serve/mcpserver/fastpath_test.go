@@ -56,9 +56,7 @@ type heard struct {
 func (w *wire) hear() heard {
 	w.t.Helper()
 	line, err := w.in.ReadString('\n')
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var h heard
 	if err := json.Unmarshal([]byte(line), &h); err != nil {
 		w.t.Fatalf("%s: %v", line, err)

@@ -134,9 +134,7 @@ func TestQuestionOnTheResponse(t *testing.T) {
 	// An answer in other letters is none.
 	next = eventsOf(v.post(toolCall("2", "write", `{"name":"b"}`, ""), nil))
 	e, _ = next()
-	if err := json.Unmarshal([]byte(e.data), &asked); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(e.data), &asked))
 	v.post(reply(`{"action":"decline","Action":"accept","content":{"decision":"allow once"}}`), nil)
 	if e, _ = next(); !strings.Contains(e.data, `"isError":true`) || len(b.calls) != 1 {
 		t.Errorf("an answer that can be read in two ways: %+v, %d calls made", e, len(b.calls))
@@ -286,9 +284,7 @@ func TestBrokenStreamGoesOn(t *testing.T) {
 	res := v.post(toolCall("1", "write", `{"name":"a"}`, `,"_meta":{"progressToken":"p"}`), nil)
 	e, _ := eventsOf(res)()
 	var asked struct{ ID string }
-	if err := json.Unmarshal([]byte(e.data), &asked); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(e.data), &asked))
 	res.Body.Close()
 	first := v.again(e.id)
 	v.post(`{"jsonrpc":"2.0","id":"`+asked.ID+`","result":{"action":"accept","content":{"decision":"allow once"}}}`, nil)

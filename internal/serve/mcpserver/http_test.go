@@ -27,9 +27,7 @@ func post(t *testing.T, url, body string, header map[string]string) *http.Respon
 func roundTrip(t *testing.T, method, url, body string, header map[string]string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer ada")
@@ -39,9 +37,7 @@ func roundTrip(t *testing.T, method, url, body string, header map[string]string)
 		}
 	}
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }

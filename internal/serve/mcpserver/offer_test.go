@@ -134,21 +134,15 @@ func TestOfferings(t *testing.T) {
 		ctx := t.Context()
 		var prompts, uris, templates []string
 		for p, err := range cs.Prompts(ctx, nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			prompts = append(prompts, p.Name)
 		}
 		for r, err := range cs.Resources(ctx, nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			uris = append(uris, r.URI)
 		}
 		for r, err := range cs.ResourceTemplates(ctx, nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			templates = append(templates, r.URITemplate)
 		}
 		if want := []string{"b__review", "review", "tides", "tidy"}; !slices.Equal(prompts, want) {

@@ -50,9 +50,7 @@ func TestOutputSchema(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			cs := dial(t, New(cfg), peer{version: version})
 			list, err := cs.ListTools(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, tool := range list.Tools {
 				if tool.Name == toolDiscover || tool.Name == toolDescribe {
 					continue // see TestS247StructuredContent
@@ -129,9 +127,7 @@ func rawCall(t *testing.T, s *Server, version, name string) (out rawResult) {
 	}
 	ask("tools/list", "")
 	var m struct{ Result rawResult }
-	if err := json.Unmarshal(ask("tools/call", `"name":"`+name+`","arguments":{}`), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(ask("tools/call", `"name":"`+name+`","arguments":{}`), &m))
 	return m.Result
 }
 

@@ -105,9 +105,7 @@ func (b *bench) tool(id, schema string, e capability.Effects, f capability.Invok
 
 func (b *bench) load(t testing.TB) {
 	t.Helper()
-	if err := b.catalog.Load(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.catalog.Load(context.Background()))
 }
 
 // newBench makes a bench; fill adds to it before it is loaded.
@@ -178,9 +176,7 @@ func loaded(t testing.TB, list ...capability.Source) *catalog.Catalog {
 	if err == nil {
 		err = c.Load(context.Background())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -189,9 +185,7 @@ func compiled(t testing.TB) func() *policy.Rules {
 	s := policy.Defaults(policy.Personal)
 	s.Rules = []policy.Rule{{ID: "no.guard", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "an intern does not guard", Where: "test:1"}}
 	r, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() *policy.Rules { return r }
 }
 
@@ -199,27 +193,19 @@ func (b *bench) running(t testing.TB, rules func() *policy.Rules) *runner.Runner
 	t.Helper()
 	dir := t.TempDir()
 	key, err := audit.LoadKey(dir + "/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db := storetest.Open(t, storetest.Address(t))
-	if b.desk, err = approval.New(db, approval.Config{}); err != nil {
-		t.Fatal(err)
-	}
-	if b.kept, err = result.Open(result.Config{Dir: dir + "/results"}); err != nil {
-		t.Fatal(err)
-	}
+	b.desk, err = approval.New(db, approval.Config{})
+	must(t, err)
+	b.kept, err = result.Open(result.Config{Dir: dir + "/results"})
+	must(t, err)
 	r, err := runner.New(runner.Config{
 		Resolve: b.Resolve, Log: log, Rules: rules, Desk: b.desk, Effects: db, Results: b.kept,
 		Executors: runner.Executors{"mcp.*": b, "result.*": runner.FromExecutor(results.New(b.kept))},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(context.Background()), log.Close(), b.kept.Close()); err != nil {
 			t.Error(err)
@@ -302,9 +288,7 @@ func dial(t testing.TB, s *Server, p peer) *mcp.ClientSession {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(context.Background(), p.who, there, Hello{}) }()
 	cs, err := p.client().Connect(context.Background(), &mcp.IOTransport{Reader: here, Writer: here}, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		cs.Close()
 		here.Close()
@@ -342,9 +326,7 @@ func dialWeb(t testing.TB, h *httptest.Server, p peer) *mcp.ClientSession {
 		p.who = ada
 	}
 	cs, err := p.client().Connect(context.Background(), &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: &http.Client{Transport: as(p.who.ID)}}, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { cs.Close() })
 	return cs
 }
@@ -372,9 +354,7 @@ func names(t testing.TB, cs *mcp.ClientSession) []string {
 	t.Helper()
 	var out []string
 	for tool, err := range cs.Tools(context.Background(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, tool.Name)
 	}
 	return out
@@ -413,3 +393,14 @@ func many(n int) func(*bench) {
 }
 
 var _ io.ReadWriteCloser = (net.Conn)(nil)
+
+// must ends the test if something that it needs failed.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -21,9 +21,7 @@ func TestSealReadsBack(t *testing.T) {
 			Given: map[string]json.RawMessage{"consent": json.RawMessage(`"T1"`)},
 		}
 		text, err := seal(sealKey, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := unseal(sealKey, text, claim{Who: c.Who, Session: c.Session, Subject: c.Subject}, now)
 		if err != nil || got.Ticket != c.Ticket || got.State != c.State || string(got.Given["consent"]) != `"T1"` {
 			t.Fatalf("unseal(seal(%+v)) = %+v, %v", c, got, err)
@@ -58,9 +56,7 @@ func FuzzUnseal(f *testing.F) {
 	good := want
 	good.Expires = now.Add(time.Hour)
 	text, err := seal(sealKey, good)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, s := range []string{text, text + "x", text[1:], "", ".", "a.b", "e30.e30", "\x00.\xff"} {
 		f.Add(s)
 	}

@@ -185,9 +185,7 @@ func TestOwnToolsSayWhatTheyDo(t *testing.T) {
 	cfg := newBench(t, many(3)).config()
 	cfg.Intents = intents
 	list, err := dial(t, New(cfg), peer{}).ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tool := range list.Tools {
 		reads := tool.Name != toolInvoke && tool.Name != toolIntent
 		if tool.Title == "" || (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) != reads {
@@ -207,9 +205,7 @@ func TestMenuIsSmall(t *testing.T) {
 	for _, version := range []string{sessionful, sessionless} {
 		cs := dial(t, s, peer{version: version})
 		m, err := s.audience(ada).menuFor(t.Context(), s.audience(ada).view(), bridge)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var seen []byte // the list as a model reads it: schemas of results are for the client
 		for _, item := range m.items {
 			seen = append(seen, forModel(item)...)
@@ -225,9 +221,7 @@ func TestMenuIsSmall(t *testing.T) {
 			}
 		}
 		list, err := cs.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, tool := range list.Tools {
 			if tool.Meta["anthropic/alwaysLoad"] != true {
 				t.Errorf("%s has _meta %v, want that it is always loaded", tool.Name, tool.Meta)

@@ -28,9 +28,7 @@ func TestS247StructuredContent(t *testing.T) {
 		})
 		cs := dial(t, New(b.config()), peer{name: name})
 		list, err := cs.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		outputs := map[string]any{}
 		for _, tool := range list.Tools {
 			outputs[tool.Name] = tool.OutputSchema
@@ -70,9 +68,7 @@ func TestTextOnly(t *testing.T) {
 		b := newBench(t, office)
 		cs := dial(t, New(b.config()), peer)
 		list, err := cs.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, tool := range list.Tools {
 			if reserved(tool.Name) && tool.OutputSchema != nil {
 				t.Errorf("%s: %s has the output schema %v, want none", peer.name, tool.Name, tool.OutputSchema)
@@ -92,17 +88,11 @@ func structuredOf(t *testing.T, outputs map[string]any, res *mcp.CallToolResult,
 		t.Fatalf("%s: %+v, output schema %v; want a result with text, and a schema", tool, res, outputs[tool])
 	}
 	raw, err := json.Marshal(outputs[tool])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var s jsonschema.Schema
-	if err := json.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &s))
 	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := resolved.Validate(res.StructuredContent); err != nil {
 		t.Errorf("%s: %v does not fit its schema: %v", tool, res.StructuredContent, err)
 	}

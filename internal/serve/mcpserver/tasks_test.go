@@ -57,9 +57,7 @@ func (c taskClient) ask(t *testing.T, method, name, params string) (a taskAnswer
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)
 	res := post(t, c.url, body, map[string]string{"Authorization": "Bearer " + c.who, headerVersion: sessionless, "Mcp-Method": method, "Mcp-Name": name})
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, event, ok := bytes.Cut(data, []byte("data: ")); ok {
 		data = event
 	}
