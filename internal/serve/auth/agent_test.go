@@ -114,9 +114,7 @@ func TestAgentTokenIsRenewed(t *testing.T) {
 	tokens := open(t)
 	first, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
 	cookie := entered(t, first, tokens)
-	if err := os.Remove(tokens.AgentPath()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(tokens.AgentPath()))
 	again := openIn(t, tokens.dir)
 	h, _ := guarded(t, Config{Tokens: again, Loopback: true})
 	for _, tt := range []struct {

@@ -33,9 +33,7 @@ func open(t testing.TB) *Tokens {
 func openIn(t testing.TB, dir string) *Tokens {
 	t.Helper()
 	tokens, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tokens
 }
 
@@ -110,9 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(file+" "+tt.name, func(t *testing.T) {
 				dir := t.TempDir()
-				if err := tt.make(filepath.Join(dir, file)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tt.make(filepath.Join(dir, file)))
 				_, err := Open(dir)
 				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "remove it") || !strings.Contains(err.Error(), file) {
 					t.Errorf("Open = %v, want %q and what to do", err, tt.want)
@@ -125,9 +121,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, file := range []string{"token", "agent-token"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(good), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, file), []byte(good), 0o600))
 	}
 	if _, err := Open(dir); capability.KindOf(err) != capability.Denied || err == nil || !strings.Contains(err.Error(), "agent-token") {
 		t.Errorf("Open with one token in both files = %v, want it refused", err)
@@ -209,9 +203,7 @@ func guarded(t testing.TB, cfg Config) (h http.Handler, last *passed) {
 		mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	}), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h, last
 }
 
@@ -502,4 +494,12 @@ func FuzzHost(f *testing.F) {
 			t.Errorf("ours(%q), whose name is %q", host, name)
 		}
 	})
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -51,13 +51,9 @@ var issuerKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Gen
 func newTestIssuer(t testing.TB) *testIssuer {
 	t.Helper()
 	r, err := issuerKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := &testIssuer{t: t, rsa: r, ec: e, kid: "r1", alg: "RS256", codes: map[string]url.Values{}, found: map[string]any{}, claims: map[string]any{
 		"sub": "ann", "name": "Ann Other", "groups": []string{"staff"},
 	}}
@@ -117,9 +113,7 @@ func (i *testIssuer) keys(w http.ResponseWriter, _ *http.Request) {
 func (i *testIssuer) authorize(to string) (back *url.URL) {
 	i.t.Helper()
 	u, err := url.Parse(to)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, err)
 	q := u.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": "ken", "code_challenge_method": "S256"} {
 		if got := q.Get(name); got != want {
@@ -134,9 +128,7 @@ func (i *testIssuer) authorize(to string) (back *url.URL) {
 	defer i.mu.Unlock()
 	i.codes[code] = q
 	back, err = url.Parse(q.Get("redirect_uri"))
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, err)
 	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {i.URL}}.Encode()
 	return back
 }

@@ -21,9 +21,7 @@ func TestNamedAgents(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	h, err := Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var held []string
 	tokens.OnNew(func(v secret.Value) { held = append(held, v.Reveal()) })
 	code := func(token string) int {
@@ -31,13 +29,9 @@ func TestNamedAgents(t *testing.T) {
 		return ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token).Code
 	}
 	one, err := NamedAgent(tokens.dir, "cursor", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two, err := NamedAgent(tokens.dir, "zed", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := NamedAgent(tokens.dir, "cursor", false); err != nil || again != one || one == two {
 		t.Errorf("NamedAgent() again = %v, want the same token", err)
 	}
@@ -64,9 +58,7 @@ func TestNamedAgents(t *testing.T) {
 	}
 	// A file that other users can read is rejected.
 	path := filepath.Join(tokens.dir, agentFolder, "zed")
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, 0o644))
 	tokens.named.load(tokens.dir)
 	if got := code(two); got != 401 {
 		t.Errorf("a token that others can read = %d, want 401", got)

@@ -48,9 +48,7 @@ func TestBearer(t *testing.T) {
 	decider.Decides = true
 
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := i.rsa
 	i.rsa = foreign
 	forged := i.sign("RS256", i.about(), nil)
@@ -393,9 +391,7 @@ func TestLoginIsShort(t *testing.T) {
 		g := newGuard(t, Config{Tokens: open(t), Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken"}})
 		j := journey{State: "s", Given: time.Now().Unix()}
 		value, err := g.issuer.pack(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := httptest.NewRequest("GET", CallbackPath+"?state=s&code=c", nil)
 		r.AddCookie(&http.Cookie{Name: g.jar.name(loginKind, false), Value: value})
 		time.Sleep(loginLife - time.Second)
@@ -628,9 +624,7 @@ func TestOIDCCookieEnds(t *testing.T) {
 		card := newTicket()
 		card.ID = "oidc:id.example#ann"
 		value, err := g.jar.seal(card)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(browserLife - time.Second)
 		w := ask(g, "GET", "/", "localhost", "Cookie", g.jar.name("", false)+"="+value)
 		if _, cookie := cookieOf(t, w); w.Code != 204 || cookie != "" {
@@ -664,9 +658,7 @@ func FuzzNext(f *testing.F) {
 		f.Add(s)
 	}
 	base, err := url.Parse("http://ken.example/auth/callback")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, next string) {
 		got := local(next)
 		u, err := base.Parse(got)

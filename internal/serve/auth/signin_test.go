@@ -50,9 +50,7 @@ func browserHeaders(site string, more ...string) []string {
 func entered(t testing.TB, h http.Handler, tokens *Tokens) string {
 	t.Helper()
 	u, err := url.Parse(tokens.Link("http://localhost:7777"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := ask(h, "GET", u.RequestURI(), u.Host, browserHeaders("none")...)
 	_, cookie := cookieOf(t, w)
 	if w.Code != 303 || w.Header().Get("Location") != "/" || cookie == "" {
@@ -201,9 +199,7 @@ func TestRestart(t *testing.T) {
 	again := openIn(t, filepath.Dir(tokens.Path()))
 	second, _ := guarded(t, Config{Tokens: again, Loopback: true})
 	wantStatus(t, "after a restart", 204, ask(second, "GET", "/", "localhost", "Cookie", cookie))
-	if err := os.Remove(tokens.Path()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(tokens.Path()))
 	fresh := openIn(t, filepath.Dir(tokens.Path()))
 	third, _ := guarded(t, Config{Tokens: fresh, Loopback: true})
 	_, value, _ := strings.Cut(cookie, "=")
@@ -509,9 +505,7 @@ func TestOpenAtOnce(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	h, err := Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true, Rate: Rate{Open: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bearer := func(s secret.Value) []string { return []string{"Authorization", "Bearer " + s.Reveal()} }
 	var streams sync.WaitGroup
 	for range 2 {
@@ -675,9 +669,7 @@ func FuzzCookie(f *testing.F) {
 	t := newTicket()
 	t.Owner = true
 	good, err := j.seal(t)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(good, "ann", "acme")
 	f.Add("eyJvIjp0cnVlfQ.x", "", "")
 	f.Add(".", "a.b", "\x00")
@@ -714,9 +706,7 @@ func FuzzCookie(f *testing.F) {
 func BenchmarkGuard(b *testing.B) {
 	tokens := open(b)
 	h, err := Guard(HandlerFunc(func(http.ResponseWriter, *http.Request, Identity) {}), Config{Tokens: tokens, Owner: owner(), Loopback: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	cookie := entered(b, h, tokens)
 	for name, header := range map[string][2]string{"bearer": {"Authorization", "Bearer " + tokens.Token().Reveal()}, "cookie": {"Cookie", cookie}} {
 		r := httptest.NewRequest("GET", "/mcp", nil)
@@ -817,9 +807,7 @@ func TestTenantRate(t *testing.T) {
 		var passed atomic.Int64
 		next := HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ Identity) { passed.Add(1) })
 		h, err := Guard(next, Config{Off: true, Owner: owner(), Loopback: true, Rate: Rate{Requests: 1000}, TenantRate: Rate{Requests: 1, Burst: 2}, FreeMCP: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		g := h.(*guard)
 		ask := func(tenant, id, path string) *httptest.ResponseRecorder {
 			who := owner()

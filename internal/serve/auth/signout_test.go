@@ -16,9 +16,7 @@ import (
 func openStore(t testing.TB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), "", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -58,9 +56,7 @@ func TestSignOutsOfAnotherStore(t *testing.T) {
 		c := newTicket()
 		c.Owner, c.Given = true, time.Now().Add(-ago).Unix()
 		value, err := jar.seal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return jar.name("", false) + "=" + value
 	}
 	old := given(time.Minute)
@@ -105,9 +101,7 @@ func TestSignOutsUnread(t *testing.T) {
 			old := newTicket()
 			old.Owner, old.Given = true, time.Now().Add(-time.Minute).Unix()
 			value, err := first.jar.seal(old)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cookie := first.jar.name("", false) + "=" + value
 			if w := ask(first, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 204 {
 				t.Fatalf("the cookie before = %d, want 204", w.Code)
@@ -149,9 +143,7 @@ func TestSignOutsOverflow(t *testing.T) {
 	for i := range mostVoid { // those of this process
 		j.gone.add(fmt.Sprint(i), end)
 	}
-	if err := j.void(context.Background(), "last"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.void(context.Background(), "last"))
 	before := j.gone.before
 	if before == 0 {
 		t.Fatal("too many sign-outs void nothing else")

@@ -15,27 +15,19 @@ import (
 // removing the file is no advice, and no rule has refused anything.
 func TestOpenBehindAClosedFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	if _, err := Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	if os.Geteuid() == 0 { // root may look anywhere: for files, this thread is somebody else
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
-			if err := os.Chmod(up, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(up, 0o755))
 		}
-		if err := syscall.Setfsuid(65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setfsuid(65534))
 		defer syscall.Setfsuid(0)
 	}
 	_, err := Open(dir)
