@@ -156,9 +156,7 @@ func TestOthersTurns(t *testing.T) {
 	defer f.close()
 	f.until("idle")
 	for _, err := range r.engine.Turn(context.Background(), input(id, "found elsewhere")) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"c"}`)
 	if list := f.until("done"); names(list[:2]) != "reset said" || strings.Contains(names(list[1:]), "reset") {
@@ -176,17 +174,11 @@ func TestLongSession(t *testing.T) {
 	id := r.begin()
 	who := capability.Principal{Tenant: "acme", ID: "ada"}
 	log, err := r.sessions.Lock(context.Background(), who, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := 1; n <= 250; n++ {
-		if err := log.Append(context.Background(), session.Entry{Kind: session.User, Turn: n, Blocks: []llm.Block{{Text: fmt.Sprint("said ", n)}}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, log.Append(context.Background(), session.Entry{Kind: session.User, Turn: n, Blocks: []llm.Block{{Text: fmt.Sprint("said ", n)}}}))
 	}
-	if err := log.Release(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, log.Release(context.Background()))
 	s := do[Session](r, "GET", at(id, ""), "")
 	if len(s.Turns) != 200 || s.Older != 51 || s.Turns[0].Turn != 51 {
 		t.Errorf("%d turns from %d on, older %d; want 200 from 51", len(s.Turns), s.Turns[0].Turn, s.Older)

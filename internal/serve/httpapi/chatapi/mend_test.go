@@ -37,9 +37,7 @@ func TestAbortDenies(t *testing.T) {
 				}
 			} else {
 				want = approval.Pending
-				if err := r.hub.Drain(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.hub.Drain(context.Background()))
 			}
 			f.until("done")
 			got, err := r.desk.Get(context.Background(), ticket)
@@ -87,9 +85,7 @@ func TestDeleteWhenFull(t *testing.T) {
 	id := r.begin()
 	for n := range 64 {
 		hold, err := r.hub.Hold(who, fmt.Sprint("other", n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer hold.Release(false)
 	}
 	r.want(429, "too-many-turns", ada, "POST", at(id, "/turns"), `{"text":"a"}`)

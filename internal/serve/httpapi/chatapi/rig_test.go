@@ -116,9 +116,7 @@ func open(t testing.TB) *rig {
 	all := policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit, policy.GroupCommand, policy.GroupMCP}}
 	rules.Modes = map[string]policy.Mode{"plan": all, "build": all}
 	compiled, err := policy.Compile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	get := func() *policy.Rules { return compiled }
 	cat := load(t, r.memory)
 	var run *runner.Runner
@@ -197,9 +195,7 @@ func load(t testing.TB, s capability.Source) *catalog.Catalog {
 	if err == nil {
 		err = c.Load(context.Background())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -207,23 +203,16 @@ func (r *rig) runner(rules func() *policy.Rules) *runner.Runner {
 	t := r.t
 	dir := t.TempDir()
 	key, err := audit.LoadKey(dir + "/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.desk, err = approval.New(r.db, approval.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	r.desk, err = approval.New(r.db, approval.Config{})
+	must(t, err)
 	run, err := runner.New(runner.Config{
 		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db,
 		Executors: runner.Executors{"mcp.*": r},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(run.Close(context.Background()), log.Close()); err != nil {
 			t.Error(err)
@@ -326,9 +315,7 @@ func (a answer) code() string {
 func (r *rig) request(who, method, path, body string, header ...string) *http.Response {
 	r.t.Helper()
 	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	req.Header.Set("Who", who)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -337,9 +324,7 @@ func (r *rig) request(who, method, path, body string, header ...string) *http.Re
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := r.client.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return res
 }
 
@@ -348,9 +333,7 @@ func (r *rig) ask(who, method, path, body string) answer {
 	res := r.request(who, method, path, body)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return answer{res.StatusCode, data}
 }
 
@@ -478,4 +461,12 @@ func names(list []streamed) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -49,9 +49,7 @@ func TestFold(t *testing.T) {
 		say(3, session.Results, came("nobody", "?", false)),
 	})
 	got, err := json.Marshal(turns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	long := strings.Repeat("é", 8192)
 	want := `[{"turn":1,"time":"0001-01-01T00:00:00Z","said":"/path","images":1,"items":[{"type":"thought","text":"hm"},{"type":"text","text":"So."},` +
 		`{"type":"call","id":"c1","target":"select_active_intent","arguments":{"intent":"edit"},"result":{"text":"ok","failed":false,"images":1}},` +
