@@ -37,16 +37,10 @@ func benchDoor(tb testing.TB) *door.Door {
 	tree := source.NewTree(source.TreeConfig{Name: "npm-mcp", Path: filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser})
 	tb.Cleanup(func() { tree.Close() })
 	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := c.Load(context.Background()); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
+	must(tb, c.Load(context.Background()))
 	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	d := door.New(door.Config{
 		Rules:   func() *policy.Rules { return rules },
 		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
@@ -120,9 +114,7 @@ func BenchmarkDiscoverAPI(b *testing.B) {
 	d := benchDoor(b)
 	mux := muxOf(Routes(Config{Door: d})...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeAs(w, r, ann) })}
 	done := make(chan struct{})
 	go func() {
@@ -147,9 +139,7 @@ func BenchmarkDiscoverAPI(b *testing.B) {
 	asked := func(i int) time.Duration {
 		start := time.Now()
 		res, err := client.Get("http://" + l.Addr().String() + "/api/v1/discover?q=" + url.QueryEscape(texts[i%len(texts)]))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		_, err = io.Copy(io.Discard, res.Body)
 		if res.Body.Close(); err != nil || res.StatusCode != 200 {
 			b.Fatal(err, res.Status)

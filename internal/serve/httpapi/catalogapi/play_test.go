@@ -94,13 +94,9 @@ func TestOneEvaluationAtATime(t *testing.T) {
 func TestCaseFileKeepsWhatItCannotRead(t *testing.T) {
 	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
 	wrote := "{\"query\":\"a\",\"gold\":[],\"note\":\"mine\"}\n\nnot json\n{\"query\":\"b\"}\n{\"gold\":[]}\n"
-	if err := os.WriteFile(f.Path, []byte(wrote), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.Path, []byte(wrote), 0o600))
 	saved, err := f.Save(Case{Query: "c", Gold: []string{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cases, problems, err := f.List()
 	if err != nil || len(cases) != 2 || !strings.HasPrefix(cases[0].ID, "row ") || len(problems) != 3 || !strings.Contains(problems[0], ":2: the row is not a case") {
 		t.Errorf("List = %+v, %q, %v", cases, problems, err)
@@ -130,18 +126,14 @@ func TestCaseFileIsBounded(t *testing.T) {
 		b, _ := json.Marshal(Case{ID: string(rune('a' + i%26)), Query: strings.Repeat("q", i%7) + string(rune(0x4e00+i)), Gold: []string{}})
 		rows.Write(append(b, '\n'))
 	}
-	if err := os.WriteFile(f.Path, []byte(rows.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.Path, []byte(rows.String()), 0o600))
 	if _, err := f.Save(Case{Query: "one more", Gold: []string{}}); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Save in a full file = %v, want Conflict", err)
 	}
 	if _, err := f.Save(Case{Query: string(rune(0x4e00)), Gold: []string{"tool:a"}}); err != nil {
 		t.Errorf("replacing a row of a full file = %v", err)
 	}
-	if err := os.Truncate(f.Path, longestCases+1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(f.Path, longestCases+1))
 	if _, _, err := f.List(); capability.KindOf(err) != capability.Unavailable {
 		t.Errorf("List of a file that is too large = %v, want Unavailable", err)
 	}

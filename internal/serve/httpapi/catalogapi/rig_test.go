@@ -78,9 +78,7 @@ func load(t *testing.T, s capability.Source) *catalog.Catalog {
 	if err == nil {
 		err = c.Load(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -98,9 +96,7 @@ func newRig(t *testing.T, things []thing, waiting context.Context, own ...capabi
 	settings := policy.Defaults(policy.Personal)
 	settings.Rules = []policy.Rule{{ID: "no.vault", Effect: policy.Deny, Capabilities: []string{hidden}, Roles: []string{"intern"}, Reason: "not for interns", Where: "test:1"}}
 	rules, err := policy.Compile(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := door.New(door.Config{
 		Rules:   func() *policy.Rules { return rules },
 		Catalog: c, Own: load(t, o), Finder: discover.NewFinder(discover.Parts{Source: c}),
@@ -150,4 +146,12 @@ func (reviews) Disable(context.Context, auth.Identity, string, string, string) e
 func muxOf(routes ...wire.Route) *wire.Mux {
 	other := auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ auth.Identity) { http.NotFound(w, r) })
 	return wire.NewMux(slog.New(slog.DiscardHandler), other, routes...)
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -122,9 +122,7 @@ func TestUnchangedIsNotSentAgain(t *testing.T) {
 			t.Errorf("GET %s with the tag of another life = %d, want 200", target, w.Code)
 		}
 		batch, err := r.memory.Load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		batch.Capabilities = batch.Capabilities[1+i:] // one less each time: the same again would be nothing new
 		r.catalog.Replace("test", batch)
 		if w := r.ask(ann, "GET", target, "", "If-None-Match", tag); w.Code != http.StatusOK {
@@ -139,9 +137,7 @@ func TestChanges(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r := newRig(t, office(), ctx)
 	batch, err := r.memory.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	batch.Capabilities = slices.Clone(batch.Capabilities)[1:]
 	r.catalog.Replace("test", batch)
 	all := read[Changed](r, chief, "GET", "/api/v1/changes?after=1", "")
@@ -178,9 +174,7 @@ func TestOperatorSeesWhatIsHidden(t *testing.T) {
 		t.Errorf("the graph has no edge of what is hidden: %+v", g)
 	}
 	batch, err := r.memory.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	batch.Capabilities = slices.Clone(batch.Capabilities)
 	at := slices.IndexFunc(batch.Capabilities, func(c *capability.Capability) bool { return c.Name == "vault" })
 	changed := *batch.Capabilities[at]
