@@ -55,9 +55,7 @@ func TestSettleRefusals(t *testing.T) {
 	late, err := rg.desk.Ask(t.Context(), approval.Question{
 		Call: capability.Call{Target: "tool:destroy", Principal: people()["ann"].Principal, CapabilityHash: "h", Session: "s"}, For: time.Microsecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for time.Now().Before(late.Expires) { // a microsecond
 	}
 	rg.want(409, "expired", "ann", "POST", "/api/v1/approvals/"+late.ID, object{"effect": "grant"})

@@ -63,9 +63,7 @@ func TestJobStream(t *testing.T) {
 		t.Fatalf("the first event is %v, want the job", e)
 	}
 	q, err := rg.Jobs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, ok, err := queuetest.Claim(t.Context(), q, "w", queue.Limits{})
 	if err != nil || !ok {
 		t.Fatalf("Claim() = %v, %v", ok, err)
@@ -73,9 +71,7 @@ func TestJobStream(t *testing.T) {
 	if e := l.next("job"); e["state"] != "running" {
 		t.Errorf("after the claim the event is %v", e)
 	}
-	if err := q.Report(t.Context(), id, queue.Progress{Done: 1, Total: 4, Message: "a quarter", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.Report(t.Context(), id, queue.Progress{Done: 1, Total: 4, Message: "a quarter", At: time.Now()}))
 	if p, _ := l.next("job")["progress"].(object); p["done"] != 1.0 || p["message"] != "a quarter" {
 		t.Errorf("progress = %v", p)
 	}

@@ -126,31 +126,25 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	rg := &rig{t: t, source: toolSource()}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	var err error
 	rg.catalog, err = catalog.New(catalog.Config{Sources: []capability.Source{rg.source}, Machine: catalog.ThisMachine()})
-	must(err)
-	must(rg.catalog.Load(t.Context()))
+	must(t, err)
+	must(t, rg.catalog.Load(t.Context()))
 	settings := policy.Defaults(policy.Personal)
 	settings.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Reason: "it writes", Where: "test:1"}}
 	rules, err := policy.Compile(settings)
-	must(err)
+	must(t, err)
 	key, err := audit.LoadKey(t.TempDir() + "/key")
-	must(err)
+	must(t, err)
 	dir := t.TempDir()
 	rg.audit = audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key}
 	rg.log, err = audit.Open(rg.audit)
-	must(err)
+	must(t, err)
 	db := storetest.Open(t, storetest.SQLite(t))
 	rg.desk, err = approval.New(db, approval.Config{Approvers: []string{"approver"}})
-	must(err)
+	must(t, err)
 	kept, err := result.Open(result.Config{Dir: dir + "/results"})
-	must(err)
+	must(t, err)
 	var run *runner.Runner
 	d := door.New(door.Config{
 		Catalog: rg.catalog, Finder: discover.NewFinder(discover.Parts{Source: rg.catalog}), Rules: func() *policy.Rules { return rules },
@@ -162,7 +156,7 @@ func newRig(t testing.TB) *rig {
 		Desk: rg.desk, Effects: db, Results: kept,
 		Limits: runner.Limits{Timeout: testkit.Patience, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always,
 	})
-	must(err)
+	must(t, err)
 	waiting, stop := context.WithCancel(context.Background())
 	rg.stop = stop
 	rg.api = newAPI(Config{
@@ -255,9 +249,7 @@ func (rg *rig) ask(who, method, path string, body any) exchange {
 	resp := rg.open(rg.t.Context(), who, method, path, body, "application/json")
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		rg.t.Fatal(err)
-	}
+	must(rg.t, err)
 	x := exchange{status: resp.StatusCode, body: string(text)}
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &x.doc); err != nil {
@@ -277,24 +269,18 @@ func (rg *rig) open(ctx context.Context, who, method, path string, body any, acc
 		in = strings.NewReader(raw)
 	} else if body != nil {
 		b, err := json.Marshal(body)
-		if err != nil {
-			rg.t.Fatal(err)
-		}
+		must(rg.t, err)
 		in = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, rg.server.URL+path, in)
-	if err != nil {
-		rg.t.Fatal(err)
-	}
+	must(rg.t, err)
 	req.Header.Set("Who", who)
 	req.Header.Set("Accept", accept)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := rg.server.Client().Do(req)
-	if err != nil {
-		rg.t.Fatal(err)
-	}
+	must(rg.t, err)
 	return resp
 }
 
@@ -343,4 +329,12 @@ func field(list []object, name string) string {
 		out = append(out, fmt.Sprint(o[name]))
 	}
 	return strings.Join(out, " ")
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
