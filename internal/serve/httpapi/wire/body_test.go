@@ -126,8 +126,6 @@ func BenchmarkBody(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var got asking
-		if err := decode(body, &got); err != nil {
-			b.Fatal(err)
-		}
+		must(b, decode(body, &got))
 	}
 }

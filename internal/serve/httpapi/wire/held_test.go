@@ -92,15 +92,11 @@ func TestTooSlow(t *testing.T) {
 	srv.Start()
 	defer srv.Close()
 	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	fmt.Fprint(conn, "POST /things/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	if b, _ := io.ReadAll(res.Body); res.StatusCode != 408 || !strings.Contains(string(b), `"code":"too-slow"`) || !res.Close {
 		t.Errorf("a stalled body = %d %s, want 408 too-slow and the connection closed", res.StatusCode, b)

@@ -82,9 +82,7 @@ func sampleRoutes() []*Route {
 func TestDescribe(t *testing.T) {
 	routes := sampleRoutes()
 	text, err := Describe(routes, Info{Title: "T", Version: "v1", Public: []string{"/healthz"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, _ := Describe(sampleRoutes(), Info{Title: "T", Version: "v1", Public: []string{"/healthz"}}); !bytes.Equal(text, again) {
 		t.Error("the same routes give other bytes")
 	}
@@ -125,24 +123,18 @@ func TestDescribe(t *testing.T) {
 // TestSchemas: a type is described as encoding/json writes it.
 func TestSchemas(t *testing.T) {
 	text, err := Describe(sampleRoutes(), Info{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var doc struct {
 		Components struct{ Schemas map[string]any }
 	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &doc))
 	want := `{"type":"object","required":["Number","at","bytes","colour","deep","free","list","natural","next","shared"],"properties":{
 		"deep":{"type":"integer"},"shared":{"type":"boolean"},"at":{"type":"string","format":"date-time"},"took":{"type":"integer","description":"nanoseconds"},
 		"raw":{},"bytes":{"type":"string","contentEncoding":"base64"},"colour":{"type":"string"},"free":{},"shaped":{"type":"integer"},
 		"next":{"anyOf":[{"$ref":"#/components/schemas/wire.sample"},{"type":"null"}]},"list":{"type":"array","items":{"$ref":"#/components/schemas/wire.inner"}},
 		"map":{"type":"object","additionalProperties":{"type":"integer"}},"any":{},"Number":{"type":"string"},"natural":{"type":"integer","minimum":0}}}`
 	var wanted any
-	if err := json.Unmarshal([]byte(want), &wanted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(want), &wanted))
 	if diff := cmp.Diff(wanted, doc.Components.Schemas["wire.sample"]); diff != "" {
 		t.Errorf("the schema (-want +got):\n%s", diff)
 	}

@@ -122,14 +122,10 @@ func TestMux(t *testing.T) {
 			body = strings.NewReader(part[2])
 		}
 		r, err := http.NewRequest(part[0], server.URL+part[1], body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
 		answer, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		server.Close()
@@ -174,4 +170,12 @@ func FuzzQuery(f *testing.F) {
 			t.Errorf("?%q = %d %s", query, w.Code, w.Body)
 		}
 	})
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
