@@ -50,9 +50,7 @@ func TestAllToolTokens(t *testing.T) {
 
 	// A newer snapshot is weighed anew, and the selection has it.
 	m.Put(capability.Capability{Name: "more", Description: "Third", Run: run}, capability.Detail{})
-	if err := d.catalog.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.catalog.Load(t.Context()))
 	want := one + guard + texts + aroundTool + len("moreThird")
 	if n := d.AwaitAllToolTokens(t.Context(), d.View(somebody)); n != want {
 		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
@@ -196,9 +194,7 @@ func TestTenantsLearnApart(t *testing.T) {
 func TestInsightsOfTheLog(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
-	if err := d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, AllToolTokens: 100, End: "answer"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, AllToolTokens: 100, End: "answer"}))
 	if err := d.Turned(outcome.Event{Turn: "1", Requests: 2}); err != nil { // of no session: not recorded
 		t.Fatal(err)
 	}

@@ -60,9 +60,7 @@ func ruled(t *testing.T, rules ...policy.Rule) func() *policy.Rules {
 		s.Intents = policy.Off
 	}
 	r, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() *policy.Rules { return r }
 }
 
@@ -74,27 +72,21 @@ func noInterns(id string) policy.Rule {
 func find(t *testing.T, d *Door, q Query) Found {
 	t.Helper()
 	f, err := d.Find(t.Context(), d.View(somebody), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
 func call(t *testing.T, d *Door, scope capability.Scope, name, args string) ToolAnswer {
 	t.Helper()
 	a, err := d.Call(t.Context(), d.View(somebody), scope, name, json.RawMessage(args))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a
 }
 
 func keys(t *testing.T, b []byte) []string {
 	t.Helper()
 	var m map[string]json.RawMessage
-	if err := json.Unmarshal(b, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &m))
 	return slices.Sorted(maps.Keys(m))
 }
 
@@ -103,9 +95,7 @@ func keys(t *testing.T, b []byte) []string {
 func TestFoundAsJSON(t *testing.T) {
 	found := find(t, open(t, nil), Query{Text: "weather forecast for the city, and the tide in the harbour"})
 	b, err := json.Marshal(found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []string{
 		"briefs", "budget", "cards", "degraded", "fit", "found", "fulls", "graph_us", "indexed", "map", "mapDetail", "query", "rollout", "skipped", "tokens", "took_us", "truncated",
 	}
@@ -116,9 +106,7 @@ func TestFoundAsJSON(t *testing.T) {
 		Briefs, Cards, Fulls, Skipped []json.RawMessage
 		Tokens                        json.RawMessage
 	}
-	if err := json.Unmarshal(b, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &doc))
 	for name, list := range map[string][]json.RawMessage{"briefs": doc.Briefs, "cards": doc.Cards, "fulls": doc.Fulls} {
 		if len(list) == 0 {
 			t.Fatalf("no %s in %s", name, b)
@@ -215,5 +203,13 @@ func TestNextTellsChanges(t *testing.T) {
 	}
 	if _, err := d.Find(ctx, before, Query{Text: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Find = %v, want canceled", err)
+	}
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

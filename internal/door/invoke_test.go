@@ -43,16 +43,12 @@ func newWorkshop(t *testing.T) *workshop {
 	var made []*function.Function
 	for _, name := range []string{"greet", "guard", "wired", "ping"} {
 		f, err := function.Func(name, "Say hello to somebody", func(_ context.Context, x in) (string, error) { return name + " " + x.Name, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
 		made = append(made, f)
 	}
 	x, err := function.New(made...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	main, own := source.NewMemory("test", capability.TrustUser), source.NewMemory("own", capability.TrustBuiltin)
 	for _, tool := range x.Tools() {
 		if tool.Capability.Name == "ping" {
@@ -74,9 +70,7 @@ func loaded(t *testing.T, s capability.Source) *catalog.Catalog {
 	if err == nil {
 		err = c.Load(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -84,17 +78,11 @@ func (w *workshop) running(t *testing.T, x executor.Executor) (func(context.Cont
 	t.Helper()
 	dir := t.TempDir()
 	key, err := audit.LoadKey(dir + "/key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := runner.New(runner.Config{Resolve: w.Resolve, Executors: runner.Executors{"function.*": runner.FromExecutor(x)}, Log: log, Rules: w.cfg.Rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(context.Background()), log.Close()); err != nil {
 			t.Error(err)

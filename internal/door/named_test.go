@@ -46,9 +46,7 @@ func TestCardsAreRecordedWithTheirTools(t *testing.T) {
 	d := over(t, m, ruled(t), r)
 	for range 6 {
 		find(t, d, Query{Text: "when does the ferry leave?", Scope: session})
-		if err := d.Used(session, "tool:read-table", true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Used(session, "tool:read-table", true))
 	}
 	e := events(t, r)[0]
 	at := slices.IndexFunc(e.Items, func(it outcome.Item) bool { return it.ID == "card:ferry" })

@@ -25,9 +25,7 @@ func TestCloseWaitsForWhatIsLearned(t *testing.T) {
 		for i := range 6 {
 			scope := capability.Scope{Session: fmt.Sprint("s", i)}
 			find(t, d, Query{Text: "weather forecast for the city", Scope: scope})
-			if err := d.Used(scope, "tool:weather", true); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Used(scope, "tool:weather", true))
 		}
 		r.learning = nil
 		held, calls := make(chan struct{}), 0

@@ -32,9 +32,7 @@ func recorder(t *testing.T, dir string, mode outcome.Mode, kill outcome.SwitchCo
 			log, _ := outcome.Open(dir, outcome.Config{}) // the log itself tells what is wrong
 			t.Cleanup(func() { _ = log.Close() })
 			s, err := outcome.NewSwitch(log, kill)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return log, s
 		},
 	}
@@ -44,9 +42,7 @@ func events(t *testing.T, r *Recorder) []outcome.Event {
 	t.Helper()
 	var out []outcome.Event
 	for e, err := range r.log.Events(time.Time{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, e)
 	}
 	return out
@@ -294,9 +290,7 @@ func TestPriorsComeFromTheLog(t *testing.T) {
 	for i := range 6 {
 		scope := capability.Scope{Session: fmt.Sprint("s", i)}
 		find(t, d, Query{Text: "weather forecast for the city", Scope: scope})
-		if err := d.Used(scope, "tool:weather", true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Used(scope, "tool:weather", true))
 	}
 	r.learn()
 	p := r.Priors(session)
@@ -317,9 +311,7 @@ func TestPriorsComeFromTheLog(t *testing.T) {
 // TestUnwritableLog: the turn goes on, and says that it was not recorded.
 func TestUnwritableLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "outcomes")
-	if err := os.WriteFile(file, []byte("a file where a folder should be"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("a file where a folder should be"), 0o600))
 	r := recorder(t, file, outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
 	found := find(t, d, Query{Text: tideMessage, Scope: session})
@@ -372,9 +364,7 @@ func TestFailingCallsAreTold(t *testing.T) {
 	d := open(t, recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{}))
 	session := capability.Scope{Session: "s"}
 	for range 8 {
-		if err := d.Used(session, "tool:weather", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Used(session, "tool:weather", false))
 	}
 	if rate := d.Report(time.Time{}).Calls; rate.Samples != 8 || rate.Rate != 0 {
 		t.Errorf("Calls = %+v, want 8 samples that all failed", rate)

@@ -21,9 +21,7 @@ func TestViewFollowsTheRules(t *testing.T) {
 			s.Rules = []policy.Rule{{ID: "hide", Where: "test", Effect: policy.Deny, Capabilities: []string{"tool:weather"}}}
 		}
 		rules, err := policy.Compile(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		now = rules
 		if _, err := d.View(somebody).Lookup("tool:weather"); (err != nil) != hide {
 			stale++
