@@ -3,8 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -118,7 +116,8 @@ func unwrap(err error) error {
 	return nil
 }
 
-// TestBridge: a model finds, reads and calls through a handful of tools.
+// TestBridge: a model has a handful of tools, those that are pinned, and one that
+// says what its calls are for. The script mcp_standalone has how it finds and calls.
 func TestBridge(t *testing.T) {
 	b := newBench(t, office)
 	cfg := b.config()
@@ -127,15 +126,6 @@ func TestBridge(t *testing.T) {
 		want := []string{toolDescribe, toolDiscover, "greet", toolInvoke, toolRead, toolIntent}
 		if got := names(t, cs); !slices.Equal(got, want) {
 			t.Errorf("ListTools() = %v, want %v", got, want)
-		}
-		if res := call(t, cs, toolDiscover, map[string]any{"query": "does greet"}); !strings.Contains(text(res), "tool:greet greet(name: string)") {
-			t.Errorf("discover = %q, want tool:greet with its arguments", text(res))
-		}
-		if res := call(t, cs, toolDescribe, map[string]any{"id": "tool:greet", "part": "schema"}); res.IsError || !strings.Contains(text(res), `"required"`) {
-			t.Errorf("describe = %q, want the schema", text(res))
-		}
-		if res := call(t, cs, toolInvoke, map[string]any{"capability": "tool:greet", "arguments": map[string]any{"name": "Bob"}}); res.IsError || text(res) != "hello Bob" {
-			t.Errorf("invoke = %q, error %v; want a greeting", text(res), res.IsError)
 		}
 		if res := call(t, cs, "greet", map[string]any{"name": "Pin"}); res.IsError || text(res) != "hello Pin" {
 			t.Errorf("the pinned tool = %q, error %v; want a greeting", text(res), res.IsError)
@@ -267,22 +257,6 @@ func TestSurfaceByClient(t *testing.T) {
 	}
 }
 
-// TestHiddenIsAbsent: what the rules refuse somebody is not on the menu and not
-// to be called.
-func TestHiddenIsAbsent(t *testing.T) {
-	_, s := directly(t, office)
-	if got := names(t, dial(t, s, peer{who: ada})); !slices.Contains(got, "guard") {
-		t.Errorf("ada is shown %v, want guard", got)
-	}
-	cs := dial(t, s, peer{who: eve})
-	if got := names(t, cs); slices.Contains(got, "guard") {
-		t.Errorf("eve is shown %v, want no guard", got)
-	}
-	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "guard", Arguments: map[string]any{"name": "x"}}); code(err) != jsonrpc.CodeInvalidParams {
-		t.Errorf("CallTool(guard) by eve = %v, want as of what is not there", err)
-	}
-}
-
 // TestPages: a list of more than a page is read to its end, and a cursor that
 // is none is refused.
 func TestPages(t *testing.T) {
@@ -332,18 +306,13 @@ func TestNames(t *testing.T) {
 }
 
 // TestSchemaErrorShowsTheSchema: a model that got the arguments wrong reads
-// what they must be.
+// what they must be, as far as that is not too long.
 func TestSchemaErrorShowsTheSchema(t *testing.T) {
 	_, s := directly(t, func(b *bench) {
-		office(b)
 		b.tool("tool:big", `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","description":"`+strings.Repeat("word ", 20000)+`"}}}`, quiet, greet)
 	})
 	cs := dial(t, s, peer{})
-	res := call(t, cs, "greet", map[string]any{"nom": 1})
-	if got := text(res); !res.IsError || !strings.Contains(got, "/name is missing") || !strings.Contains(got, nameSchema) || strings.Contains(got, toolDescribe) {
-		t.Errorf("CallTool = %q, want the reason and the schema", got)
-	}
-	res = call(t, cs, "big", map[string]any{})
+	res := call(t, cs, "big", map[string]any{})
 	if got := text(res); !res.IsError || tokenizer.Count(got) > schemaTokens+200 || !strings.Contains(got, "has the rest") {
 		t.Errorf("CallTool(big) takes %d tokens, want at most about %d and where the rest is", tokenizer.Count(got), schemaTokens)
 	}
@@ -405,23 +374,3 @@ type nopConn struct{}
 func (nopConn) Read([]byte) (int, error)    { return 0, nil }
 func (nopConn) Write(p []byte) (int, error) { return len(p), nil }
 func (nopConn) Close() error                { return nil }
-
-// TestGarbage: a client that does not speak the protocol loses its stream, and
-// nobody else notices.
-func TestGarbage(t *testing.T) {
-	b := newBench(t, office)
-	s := New(b.config())
-	good := dial(t, s, peer{})
-	for _, junk := range []string{"\x00\xff\n", "{\"jsonrpc\":\"2.0\"\n}\n", "[[[[\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":[]}\n"} {
-		here, there := net.Pipe()
-		done := make(chan error, 1)
-		go func() { done <- s.Serve(t.Context(), ada, there, Hello{}) }()
-		go func() { _, _ = io.Copy(io.Discard, here) }()
-		_, _ = here.Write([]byte(junk)) // it may be hung up on meanwhile
-		here.Close()
-		<-done
-	}
-	if got := names(t, good); len(got) == 0 {
-		t.Error("another client has no menu any more")
-	}
-}
