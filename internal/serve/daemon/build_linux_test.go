@@ -16,17 +16,11 @@ import (
 func otherBuild(t *testing.T, mark byte, later time.Duration) (exe string) {
 	t.Helper()
 	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := os.Stat(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id, _ := shim.Build()
 	at := bytes.Index(b, []byte(id))
 	if at < 0 || at > 4<<10 {
@@ -34,13 +28,9 @@ func otherBuild(t *testing.T, mark byte, later time.Duration) (exe string) {
 	}
 	b[at] = mark
 	exe = filepath.Join(t.TempDir(), "ken")
-	if err := os.WriteFile(exe, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(exe, b, 0o755))
 	when := info.ModTime().Add(later)
-	if err := os.Chtimes(exe, when, when); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(exe, when, when))
 	return exe
 }
 

@@ -33,9 +33,7 @@ func echo(_ context.Context, _ shim.Hello, conn net.Conn) error {
 func serve(t *testing.T, p shim.Place, h daemon.Handler) {
 	t.Helper()
 	l, err := daemon.Listen(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
 	go func() { served <- l.Serve(ctx, daemon.Config{}, h) }()
@@ -77,9 +75,7 @@ func call(path string) error {
 func TestThousandVisits(t *testing.T) {
 	p := newHome(t).place(t)
 	serve(t, p, echo)
-	if err := call(p.Socket); err != nil {
-		t.Fatal(err)
-	}
+	must(t, call(p.Socket))
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
 	for range 50 {
 		var visits sync.WaitGroup
@@ -133,12 +129,8 @@ func TestListenTwice(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	p := newHome(t).place(t)
 	first, err := daemon.Listen(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(p.Socket); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.Remove(p.Socket))
 	serve(t, p, echo)
 	if err := first.Close(); err != nil {
 		t.Errorf("Close = %v", err)
@@ -175,9 +167,7 @@ func TestListenRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHome(t)
-			if err := tt.spoil(h.dir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tt.spoil(h.dir))
 			if l, err := daemon.Listen(h.place(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Listen = %v, %v; want %q", l, err, tt.want)
 			}
@@ -191,9 +181,7 @@ func TestLinkedHome(t *testing.T) {
 	h := newHome(t)
 	p := h.place(t)
 	real := h.dir + "2"
-	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(filepath.Base(real), h.dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(real, 0o700), os.Symlink(filepath.Base(real), h.dir)))
 	serve(t, p, echo)
 	if g, err := shim.Ask(p); err != nil || g.PID != os.Getpid() {
 		t.Errorf("Ask(%s) = %v, %v; want this process", p.Socket, g, err)
@@ -226,9 +214,7 @@ func TestLinkOfAnother(t *testing.T) {
 			p.Private = c.private
 			err := errors.Join(os.Mkdir(h.dir+"2", 0o700), os.Symlink(h.dir+"2", h.dir),
 				os.Lchown(h.dir, c.link, c.link), os.Chown(h.dir+"2", c.folder, c.folder))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if l, err := daemon.Listen(p); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Listen = %v, %v; want %q", l, err, c.want)
 			}
@@ -246,22 +232,14 @@ func stranger(t *testing.T, args ...string) *exec.Cmd {
 		t.Skip("cannot here: only root can be two users")
 	}
 	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := os.MkdirTemp("", "ken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	exe := filepath.Join(dir, "stranger")
-	if err := errors.Join(os.WriteFile(exe, b, 0o755), os.Chmod(exe, 0o755), os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(exe, b, 0o755), os.Chmod(exe, 0o755), os.Chmod(dir, 0o755)))
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -277,13 +255,7 @@ func TestForeignCaller(t *testing.T) {
 		return nil
 	})
 	// The modes alone keep strangers out; we are to notice without them.
-	for _, err := range []error{
-		os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o755), os.Chmod(p.Socket, 0o666),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, errors.Join(os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o755), os.Chmod(p.Socket, 0o666)))
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "heard \"\", <nil>\n" {
 		t.Errorf("a stranger's connection = %s, %v; want it closed without a word", out, err)
@@ -294,33 +266,21 @@ func TestForeignDaemon(t *testing.T) {
 	h := newHome(t)
 	p := h.place(t)
 	lair, err := os.MkdirTemp("", "ken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(lair)
-	if err := os.Chmod(lair, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(lair, 0o777))
 	theirs := filepath.Join(lair, "s")
 	cmd := stranger(t, "squat", theirs)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	defer func() { in.Close(); cmd.Wait() }()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the stranger says %q, %v", line, err)
 	}
-	if err := errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)))
 	w := h.open(t)
 	if rest := w.close(t, 1); rest != "" {
 		t.Errorf("stdout = %q, want nothing", rest)
@@ -328,9 +288,7 @@ func TestForeignDaemon(t *testing.T) {
 	if got := w.stderr.String(); !strings.Contains(got, "run by user 65534") {
 		t.Errorf("stderr = %q, want the stranger named", got)
 	}
-	if err := os.Chown(h.dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(h.dir, 65534, 65534))
 	w = h.open(t)
 	w.close(t, 1)
 	if got := w.stderr.String(); !strings.Contains(got, "belongs to another user") {

@@ -132,13 +132,9 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ken") // short: the name of a socket is
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &home{dir: filepath.Join(dir, "home"), exe: exe}
 	t.Cleanup(func() {
 		for _, pid := range h.starts(t) {
@@ -172,9 +168,7 @@ func (h *home) place(t testing.TB) shim.Place {
 		}
 		return ""
 	}, "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -186,9 +180,7 @@ func (h *home) starts(t testing.TB) (pids []int) {
 	}
 	for line := range strings.Lines(string(b)) {
 		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pids = append(pids, pid)
 	}
 	return pids
@@ -215,16 +207,10 @@ func (h *home) open(t testing.TB, args ...string) *window {
 	w.cmd.Dir = filepath.Dir(h.dir)
 	w.cmd.Stderr = &w.stderr
 	in, err := w.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, w.cmd.Start())
 	w.in, w.out = in, bufio.NewReader(out)
 	return w
 }
@@ -286,19 +272,13 @@ func TestClientCloses(t *testing.T) {
 func TestNobodyReads(t *testing.T) {
 	h := newHome(t)
 	r, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(h.exe, "mcp")
 	cmd.Env, cmd.Stdout = h.environ(), out
 	cmd.Dir = filepath.Dir(h.dir)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	out.Close()
 	r.Close()
 	io.WriteString(in, "who\n") // it may be gone already
@@ -352,9 +332,7 @@ func TestRelativeHome(t *testing.T) {
 func TestDescriptorsStay(t *testing.T) {
 	h := newHome(t)
 	r, leaked, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(h.exe, "mcp")
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = h.environ(), filepath.Dir(h.dir), []*os.File{leaked}
 	cmd.Stdin = strings.NewReader("who\n")
@@ -374,9 +352,7 @@ func TestDescriptorsStay(t *testing.T) {
 func BenchmarkWindow(b *testing.B) {
 	h := &home{dir: filepath.Join(b.TempDir(), "h")}
 	exe, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	h.exe = exe
 	first := h.open(b)
 	pid := first.ask(b, "who")
@@ -404,12 +380,18 @@ func highWater(t testing.TB, pid int) int {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			n, err := strconv.Atoi(strings.Fields(rest)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return n
 		}
 	}
 	t.Fatal("no VmHWM")
 	return 0
+}
+
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
