@@ -138,11 +138,3 @@ func last(e session.Entry) int {
 	}
 	return e.Seq
 }
-
-func BenchmarkLive(b *testing.B) {
-	list := history(strings.Repeat("U A R A ", 250) + "S3-500 U A R A")
-	b.ReportAllocs()
-	for b.Loop() {
-		session.Live(list)
-	}
-}

@@ -18,25 +18,24 @@ import (
 	"ken/capability"
 	"ken/internal/store"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
-// inTime runs a test by a clock of its own, on two stores of one place: as two
-// processes would have them. That is SQLite: a server's clock cannot be moved.
-func inTime(t *testing.T, do func(t *testing.T, a, b *store.Store)) {
-	file := storetest.SQLite(t)
-	synctest.Test(t, func(t *testing.T) {
-		var list []*store.Store
-		for range 2 {
-			s, err := store.Open(ctx, file, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			list = append(list, s)
+// two opens two stores of one place, in a bubble of synctest: as two processes
+// would have them. That is SQLite: a server's clock cannot be moved.
+func two(t *testing.T, file string) (a, b *store.Store) {
+	t.Helper()
+	var list []*store.Store
+	for range 2 {
+		s, err := store.Open(ctx, file, "")
+		if err != nil {
+			t.Fatal(err)
 		}
-		do(t, list[0], list[1])
-	})
+		t.Cleanup(func() { s.Close() })
+		list = append(list, s)
+	}
+	return list[0], list[1]
 }
 
 // betweenRenewals is no multiple of the time after which a lock is renewed, nor
@@ -44,34 +43,12 @@ func inTime(t *testing.T, do func(t *testing.T, a, b *store.Store)) {
 // of them for a mutex, and there the clock of a test stands still.
 const betweenRenewals = 29*time.Second + 7*time.Millisecond
 
-// TestBusy: one turn at a time. A second caller is told who holds the session and
-// since when.
-func TestBusy(t *testing.T) {
-	s, db := fresh(t, session.Config{Holder: "the first"})
-	other := session.New(db, session.Config{Holder: "the second"})
-	h := begin(t, s, ann)
-	turn := lock(t, s, ann, h.ID)
-	_, err := other.Lock(ctx, ann, h.ID)
-	wantKind(t, "Lock", err, capability.Unavailable, session.ErrBusy)
-	if text := err.Error(); !strings.Contains(text, "the first") || !strings.Contains(text, "since 2") || !strings.Contains(text, "30 s") {
-		t.Errorf("it says %q, want who, since when, and for how long", text)
-	}
-	if _, _, err := other.Read(ctx, ann, h.ID); err != nil {
-		t.Errorf("Read while a turn runs = %v", err)
-	}
-	_, err = other.Prepare(ctx, ann, h.ID)
-	wantKind(t, "Prepare", err, capability.Unavailable, session.ErrBusy)
-	if text := err.Error(); !strings.Contains(text, "the first") || !strings.Contains(text, "since 2") {
-		t.Errorf("it says %q, want who and since when", text)
-	}
-	release(t, turn)
-	release(t, lock(t, other, ann, h.ID))
-}
-
 // TestLockIsKept: a turn that takes long keeps its lock, and its entries go on;
 // one whose process died leaves it after its time, to the moment.
 func TestLockIsKept(t *testing.T) {
-	inTime(t, func(t *testing.T, a, b *store.Store) {
+	file := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t, file)
 		cfg := session.Config{LockFor: 30 * time.Second}
 		first, second := session.New(a, cfg), session.New(b, cfg)
 		h := begin(t, first, ann)
@@ -113,35 +90,47 @@ func TestLockIsKept(t *testing.T) {
 	})
 }
 
-// TestLost: a turn whose lock another has writes nothing more, its context
-// ends, and the other's lock stays.
+// TestLost: a turn whose lock another has writes nothing more, its context ends,
+// and the other's lock stays, however the two began.
 func TestLost(t *testing.T) {
-	inTime(t, func(t *testing.T, a, b *store.Store) {
-		first, second := session.New(a, session.Config{}), session.New(b, session.Config{})
-		h := begin(t, first, ann)
-		turn := lock(t, first, ann, h.ID)
-		add(t, turn, said("one"))
-		takeLock(t, b, h.ID)
-		other := lock(t, second, ann, h.ID)
-		add(t, other, said("two"))
-		if err := turn.Append(ctx, said("three")); !errors.Is(err, session.ErrLost) || capability.KindOf(err) != capability.Conflict {
-			t.Errorf("Append without the lock = %v", err)
-		}
-		if turn.Context().Err() == nil || !errors.Is(context.Cause(turn.Context()), session.ErrLost) {
-			t.Errorf("its context: %v, %v", turn.Context().Err(), context.Cause(turn.Context()))
-		}
-		release(t, turn)
-		add(t, other, said("three"))
-		release(t, other)
-		if _, got, err := second.Read(ctx, ann, h.ID); err != nil || len(got) != 3 {
-			t.Errorf("Read = %d entries, %v", len(got), err)
-		}
-	})
+	for name, begins := range map[string]func(testing.TB, *session.Store, capability.Principal, string) *session.Turn{"locked": lock, "prepared": prepare} {
+		t.Run(name, func(t *testing.T) {
+			file := storetest.SQLite(t)
+			synctest.Test(t, func(t *testing.T) {
+				a, b := two(t, file)
+				first, second := session.New(a, session.Config{}), session.New(b, session.Config{})
+				h := begin(t, first, ann)
+				turn := begins(t, first, ann, h.ID)
+				add(t, turn, said("one"))
+				takeLock(t, b, h.ID)
+				other := begins(t, second, ann, h.ID)
+				add(t, other, said("two"))
+				if name == "prepared" {
+					turn.Closing()
+				}
+				wantKind(t, "Append without the lock", turn.Append(ctx, said("three")), capability.Conflict, session.ErrLost)
+				if cause := context.Cause(turn.Context()); !errors.Is(cause, session.ErrLost) {
+					t.Errorf("its context ended with %v", cause)
+				}
+				release(t, turn)
+				if !locked(t, b) {
+					t.Error("the other's lock is gone")
+				}
+				end(t, other, said("three"))
+				release(t, other)
+				if _, got, err := first.Read(ctx, ann, h.ID); err != nil || len(got) != 3 || got[1].Blocks[0].Text != "two" {
+					t.Errorf("Read = %v, %v", got, err)
+				}
+			})
+		})
+	}
 }
 
 // TestLostIsNoticed: a turn that only waits learns that its lock is gone.
 func TestLostIsNoticed(t *testing.T) {
-	inTime(t, func(t *testing.T, a, b *store.Store) {
+	file := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t, file)
 		s := session.New(a, session.Config{})
 		turn := lock(t, s, ann, begin(t, s, ann).ID)
 		takeLock(t, b, "")
@@ -212,7 +201,9 @@ func TestAborted(t *testing.T) {
 // TestKeep: what is not kept is not there, and goes; a session that is used
 // stays whole.
 func TestKeep(t *testing.T) {
-	inTime(t, func(t *testing.T, a, _ *store.Store) {
+	file := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := two(t, file)
 		s := session.New(a, session.Config{Keep: 24 * time.Hour})
 		old, used := begin(t, s, ann), begin(t, s, ann)
 		foreign := begin(t, s, bob)
@@ -383,6 +374,7 @@ func start(t *testing.T, address, job, id string) *exec.Cmd {
 // TestProcesses: turns of several processes and goroutines at one session come
 // one after the other, and none is lost or torn.
 func TestProcesses(t *testing.T) {
+	testkit.CI(t, "starts processes")
 	address := storetest.Address(t)
 	s := session.New(storetest.Open(t, address), session.Config{})
 	h := begin(t, s, ann)
@@ -416,6 +408,7 @@ func TestProcesses(t *testing.T) {
 // TestKilled: a process that is killed in a turn leaves its session to the next
 // one, with all that it had written; at once, where it had no lock.
 func TestKilled(t *testing.T) {
+	testkit.CI(t, "starts processes")
 	for _, tt := range []struct {
 		where string
 		busy  bool
@@ -434,11 +427,10 @@ func TestKilled(t *testing.T) {
 				release(t, turn)
 			}
 			kill()
-			patience, cancel := context.WithTimeout(ctx, 2*time.Minute)
-			defer cancel()
-			for err = session.ErrBusy; errors.Is(err, session.ErrBusy); {
-				turn, err = s.Prepare(patience, ann, h.ID)
-			}
+			testkit.Wait(t, "the lock of the dead expires", func() bool {
+				turn, err = s.Prepare(ctx, ann, h.ID)
+				return !errors.Is(err, session.ErrBusy)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

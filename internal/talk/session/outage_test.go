@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -12,47 +11,9 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// TestOutageStorm: while connections break, also in the middle of a commit, no
-// acknowledged entry is lost and none is there twice.
-func TestOutageStorm(t *testing.T) {
-	o := storetest.NewOutage(t)
-	s := session.New(storetest.Open(t, o.Address), session.Config{LockFor: time.Minute})
-	beside := session.New(storetest.Open(t, o.Beside), session.Config{})
-	h := begin(t, s, ann)
-	turn := lock(t, s, ann, h.ID)
-	stop := o.Storm()
-	var want []string
-	for i := range 200 {
-		text := fmt.Sprint("entry ", i)
-		if err := turn.Append(ctx, said(text)); err == nil {
-			want = append(want, text)
-		} else if errors.Is(err, session.ErrLost) {
-			break // what became of the last one was not known; nothing more is written
-		}
-	}
-	t.Logf("%d sessions were ended, %d entries acknowledged", stop(), len(want))
-	if _, err := beside.Head(ctx, ann, h.ID); err != nil {
-		t.Fatal(err)
-	}
-	_, got, err := beside.Read(ctx, ann, h.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]int{}
-	for _, e := range got {
-		seen[e.Blocks[0].Text]++
-	}
-	for _, text := range want {
-		if seen[text] != 1 {
-			t.Errorf("%q is there %d times", text, seen[text])
-		}
-	}
-	_ = turn.Release(ctx) // the lock may be lost
-}
-
-// TestOutageStormOfTurns: the same where each turn takes the lock with its first
-// entry and leaves it with its last, and what this process remembers is what is
-// there.
+// TestOutageStormOfTurns: while connections break, also in the middle of a commit,
+// no acknowledged entry is lost and none is there twice, and what this process
+// remembers is what is there.
 func TestOutageStormOfTurns(t *testing.T) {
 	o := storetest.NewOutage(t)
 	s := session.New(storetest.Open(t, o.Address), session.Config{})

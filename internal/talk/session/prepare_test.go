@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ken/capability"
@@ -37,8 +38,9 @@ func locked(t testing.TB, db *store.Store) bool {
 	return !lockEnds(t, db).IsZero()
 }
 
-// TestPrepare: a turn that was prepared locks with its first entry, and unlocks
-// with its last.
+// TestPrepare: one turn at a time. A turn that was prepared locks with its first
+// entry, and unlocks with its last; others are told who has the session and since
+// when.
 func TestPrepare(t *testing.T) {
 	s, db := fresh(t, session.Config{Holder: "the first"})
 	other := session.New(db, session.Config{Holder: "the second"})
@@ -60,6 +62,12 @@ func TestPrepare(t *testing.T) {
 	} {
 		_, err := do(ctx, ann, h.ID)
 		wantKind(t, name+" beside a turn that runs", err, capability.Unavailable, session.ErrBusy)
+		if text := err.Error(); !strings.Contains(text, "the first") || strings.Contains(name, "elsewhere") && !strings.Contains(text, "since 2") {
+			t.Errorf("%s says %q, want who and since when", name, err)
+		}
+	}
+	if _, _, err := other.Read(ctx, ann, h.ID); err != nil {
+		t.Errorf("Read while a turn runs = %v", err)
 	}
 	add(t, turn, said("two"))
 	end(t, turn, said("three"))
@@ -178,40 +186,12 @@ func TestPreparedTooLate(t *testing.T) {
 	}
 }
 
-// TestLostAtTheEnd: the last entry of a turn whose lock another has is not
-// written, and the other's lock stays.
-func TestLostAtTheEnd(t *testing.T) {
-	inTime(t, func(t *testing.T, a, b *store.Store) {
-		first, second := session.New(a, session.Config{}), session.New(b, session.Config{})
-		h := begin(t, first, ann)
-		turn := prepare(t, first, ann, h.ID)
-		add(t, turn, said("one"))
-		takeLock(t, b, h.ID)
-		other := prepare(t, second, ann, h.ID)
-		add(t, other, said("two"))
-		turn.Closing()
-		if err := turn.Append(ctx, said("three")); !errors.Is(err, session.ErrLost) {
-			t.Errorf("Append without the lock = %v", err)
-		}
-		if !errors.Is(context.Cause(turn.Context()), session.ErrLost) {
-			t.Errorf("its context ended with %v", context.Cause(turn.Context()))
-		}
-		release(t, turn)
-		if !locked(t, b) {
-			t.Error("the other's lock is gone")
-		}
-		end(t, other, said("three"))
-		release(t, other)
-		if _, got, err := first.Read(ctx, ann, h.ID); err != nil || len(got) != 3 || got[1].Blocks[0].Text != "two" {
-			t.Errorf("Read = %v, %v", got, err)
-		}
-	})
-}
-
 // TestPreparedIsKept: the lock that the first entry took is kept alive, and no
 // longer than until the last.
 func TestPreparedIsKept(t *testing.T) {
-	inTime(t, func(t *testing.T, a, b *store.Store) {
+	file := storetest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t, file)
 		first, second := session.New(a, session.Config{}), session.New(b, session.Config{})
 		h := begin(t, first, ann)
 		turn := prepare(t, first, ann, h.ID)
@@ -238,7 +218,6 @@ func TestNotTheLast(t *testing.T) {
 	turn := prepare(t, s, ann, begin(t, s, ann).ID)
 	add(t, turn, said("one"))
 	turn.Closing()
-	wantKind(t, "Append of 17 MB", turn.Append(ctx, said(strings.Repeat("x", 17<<20))), capability.Invalid, session.ErrTooLarge)
 	done, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := turn.Append(done, said("two")); !errors.Is(err, context.Canceled) || !locked(t, db) {

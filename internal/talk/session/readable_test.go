@@ -3,8 +3,6 @@ package session
 import (
 	"fmt"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // TestReadable: what was summed up is there, what was taken back is not, and taking
@@ -33,22 +31,4 @@ func seqs(entries []Entry) string {
 		out = append(out, e.Seq)
 	}
 	return fmt.Sprint(out)
-}
-
-// TestReadableAndLive: without summaries and notes they are the same.
-func TestReadableAndLive(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		var entries []Entry
-		for seq := 1; seq <= rapid.IntRange(0, 30).Draw(r, "n"); seq++ {
-			e := Entry{Seq: seq, Kind: rapid.SampledFrom([]Kind{User, Assistant, Results, Rewound}).Draw(r, "kind")}
-			if e.Kind == Rewound && seq > 1 {
-				e.From = rapid.IntRange(1, seq-1).Draw(r, "from")
-				e.To = rapid.IntRange(e.From, seq-1).Draw(r, "to")
-			}
-			entries = append(entries, e)
-		}
-		if got, want := seqs(Readable(entries)), seqs(Live(entries)); got != want {
-			r.Fatalf("Readable = %s, Live = %s", got, want)
-		}
-	})
 }
