@@ -1,12 +1,16 @@
-// Package bill works out what a provider bills for a conversation. A [Meter]
+// Package billtest works out what a provider bills for a conversation. A [Meter]
 // is given the requests of one conversation in order and applies to them what
 // the table (see [model.Row]) says of the provider's prompt cache: which tokens
 // of each request are read from it, written to it, or plain input.
 //
+// It also replays conversations over the measured catalog against these rules,
+// which is what BenchmarkBill tells of, and holds the replay to what the engine
+// sends.
+//
 // It is a model of published rules, not a measurement: real tokens are the
 // provider's own, caches may lose what they promise to keep, and the
 // conversation is taken to go on without a pause longer than the cache lives.
-package bill
+package billtest
 
 import (
 	"encoding/binary"

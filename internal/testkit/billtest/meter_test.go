@@ -1,4 +1,4 @@
-package bill
+package billtest
 
 import (
 	"strings"
@@ -165,18 +165,4 @@ func TestMeterTotals(t *testing.T) {
 			t.Errorf("input = %d, want %d", sum.Input, want)
 		}
 	})
-}
-
-// BenchmarkMeter is one request of a long conversation.
-func BenchmarkMeter(b *testing.B) {
-	m := New(model.Row{Cache: model.Cache{Marked: true, Marks: 4, Lookback: 20, Least: 1}}, nil)
-	var messages []llm.Message
-	for range 200 {
-		messages = append(messages, said(llm.User, 50), said(llm.Assistant, 50))
-	}
-	messages = append(messages, said(llm.User, 50))
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Add(llm.Request{Messages: messages}, nil)
-	}
 }

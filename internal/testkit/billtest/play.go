@@ -1,4 +1,4 @@
-package bill
+package billtest
 
 import (
 	"encoding/json"

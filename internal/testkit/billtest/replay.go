@@ -1,4 +1,4 @@
-package bill
+package billtest
 
 import (
 	"fmt"
@@ -120,93 +120,4 @@ func (c *square) line() string {
 	}
 	fmt.Fprintf(&b, "  auto: %s %.1f%%", c.auto, c.cut(c.auto))
 	return b.String()
-}
-
-// bars are the least that auto must cut, by the size of the sample: in percent,
-// and those where it takes inline.
-func bars(tools int) (least, inline float64) {
-	switch tools {
-	case 50:
-		return 45, 75
-	case 200:
-		return 85, 93
-	case 2000:
-		return 95, 98
-	}
-	return 0, 0
-}
-
-// TestBill replays conversations of 30 turns with 3 and 8 calls over 20, 50, 200
-// and 2,000 real tools against each provider's published cache rules and prices,
-// and holds auto to its bars. A person stays with something for three turns: a
-// session of 90 to 240 calls comes to 10 to 15 different tools.
-func TestBill(t *testing.T) {
-	tools := corpus(t)
-	for _, n := range []int{20, 50, 200, 2000} {
-		for _, c := range replay(t, tools[:n], 3) {
-			t.Log(c.line())
-			at := fmt.Sprintf("%s, %d tools, %d calls", c.family.name, n, c.calls)
-			auto, best := c.over(c.auto), c.best()
-			if auto > c.all-c.none+1e-9 {
-				t.Errorf("%s: auto adds %.4f to the bill, everything in the prompt %.4f", at, auto, c.all-c.none)
-			}
-			if auto > 1.05*c.over(best) {
-				t.Errorf("%s: auto (%s) adds %.4f, the cheapest rung, %s, %.4f: more than 5%% less", at, c.auto, auto, best, c.over(best))
-			}
-			least, inline := bars(n)
-			if c.auto == model.Inline {
-				least = inline
-			}
-			if got := c.cut(c.auto); got < least {
-				t.Errorf("%s: auto (%s) cuts what tools add to the bill by %.1f%%, want %.0f%%", at, c.auto, got, least)
-			}
-		}
-	}
-}
-
-// TestBillOfRestlessPeople is the same for people who want something new in every
-// turn or every second one: the worst case, in which a session comes to most of
-// 20 or 50 tools. Auto does not know that and may choose wrong; the bill must
-// not be more than 5% above that with everything in the prompt.
-func TestBillOfRestlessPeople(t *testing.T) {
-	if testing.Short() {
-		t.Skip("soak: it tells how far the numbers of TestBill depend on the conversation")
-	}
-	tools := corpus(t)
-	for _, fresh := range []int{1, 2} {
-		for _, n := range []int{20, 50, 200} {
-			for _, c := range replay(t, tools[:n], fresh) {
-				t.Logf("every %d: %s", fresh, c.line())
-				if got := c.modes[c.auto].cost; got > 1.05*c.all {
-					t.Errorf("%s, %d tools, %d calls: auto costs %.3f, everything in the prompt %.3f", c.family.name, n, c.calls, got, c.all)
-				}
-			}
-		}
-	}
-}
-
-// BenchmarkBill reports the least that auto cuts in any cell, and by how much it
-// misses the cheapest delivery mode in the worst, in percent.
-func BenchmarkBill(b *testing.B) {
-	tools := corpus(b)
-	for _, n := range []int{20, 50, 200, 2000} {
-		b.Run(fmt.Sprint(n, "-tools"), func(b *testing.B) {
-			for b.Loop() {
-				least, inline, missed, searches := 100.0, 100.0, 0.0, 0
-				for _, c := range replay(b, tools[:n], 3) {
-					b.Log(c.line())
-					least = min(least, c.cut(c.auto))
-					if c.auto == model.Inline {
-						inline = min(inline, c.cut(c.auto))
-					}
-					missed = max(missed, 100*(c.over(c.auto)/c.over(c.best())-1))
-					searches += c.modes[c.auto].searches
-				}
-				b.ReportMetric(least, "least-cut-%")
-				b.ReportMetric(inline, "least-inline-cut-%")
-				b.ReportMetric(missed, "over-cheapest-%")
-				b.ReportMetric(float64(searches)/10/talks, "searches/session")
-			}
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package bill
+package billtest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -113,10 +114,11 @@ func (p *pair) equal(what string, want, got any) {
 	}
 }
 
-// TestTheEngineDoesWhatIsBilled: the requests that TestBill counts are those
+// TestTheEngineDoesWhatIsBilled: the requests that BenchmarkBill counts are those
 // that the engine makes, on every delivery mode, byte for byte: tools, system text and
 // messages.
 func TestTheEngineDoesWhatIsBilled(t *testing.T) {
+	testkit.CI(t, "takes long conversations over a large catalog")
 	tools := corpus(t)
 	var table *model.Table
 	row, _ := table.Find(model.Messages, "claude-opus-5-5")
@@ -165,6 +167,7 @@ func (p *pair) play(talk []turn) {
 // TestAutoWithoutTheList: where there are too many tools for the engine to read
 // them all, auto takes the delivery mode that it would take if it had.
 func TestAutoWithoutTheList(t *testing.T) {
+	testkit.CI(t, "takes long conversations over a large catalog")
 	w := newWorld(t, corpus(t)[:2000])
 	var table *model.Table
 	for _, f := range families() {
@@ -176,4 +179,45 @@ func TestAutoWithoutTheList(t *testing.T) {
 			t.Errorf("%s: auto is %s without the list and %s with it", f.name, without.Why, with.Why)
 		}
 	}
+}
+
+// BenchmarkBill reports the least that auto cuts in any cell, and by how much it
+// misses the cheapest delivery mode in the worst, in percent: of conversations of
+// 30 turns with 3 and 8 calls over real tools, against each provider's published
+// cache rules and prices. A person stays with something for three turns.
+func BenchmarkBill(b *testing.B) {
+	tools := corpus(b)
+	for _, n := range []int{20, 50, 200, 2000} {
+		b.Run(fmt.Sprint(n, "-tools"), func(b *testing.B) {
+			for b.Loop() {
+				least, inline, missed, searches := 100.0, 100.0, 0.0, 0
+				for _, c := range replay(b, tools[:n], 3) {
+					b.Log(c.line())
+					least = min(least, c.cut(c.auto))
+					if c.auto == model.Inline {
+						inline = min(inline, c.cut(c.auto))
+					}
+					missed = max(missed, 100*(c.over(c.auto)/c.over(c.best())-1))
+					searches += c.modes[c.auto].searches
+				}
+				b.ReportMetric(least, "least-cut-%")
+				b.ReportMetric(inline, "least-inline-cut-%")
+				b.ReportMetric(missed, "over-cheapest-%")
+				b.ReportMetric(float64(searches)/10/talks, "searches/session")
+			}
+		})
+	}
+	// People who want something new in every turn or every second one: a session
+	// comes to most of 20 or 50 tools, auto does not know that and may choose wrong.
+	b.Run("restless", func(b *testing.B) {
+		for b.Loop() {
+			worst := -100.0
+			for _, n := range []int{20, 50, 200} {
+				for _, c := range slices.Concat(replay(b, tools[:n], 1), replay(b, tools[:n], 2)) {
+					worst = max(worst, 100*(c.modes[c.auto].cost/c.all-1))
+				}
+			}
+			b.ReportMetric(worst, "over-all-%")
+		}
+	})
 }
