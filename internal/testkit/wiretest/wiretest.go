@@ -6,16 +6,20 @@ package wiretest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
 	"ken/internal/talk/provider"
@@ -203,4 +207,75 @@ func Answer(t *testing.T, chunks iter.Seq2[llm.Chunk, error], encode func(llm.Re
 	if err != nil || !json.Valid(body) || !utf8.Valid(body) {
 		t.Fatalf("what came cannot be sent again: %v: %s", err, body)
 	}
+}
+
+// Streams plays the recorded streams of testdata/stream, in one piece and byte by
+// byte. Each is a txtar file: what the server sent, in a part that says over which
+// wire, and then what [Render] makes of it.
+func Streams(t *testing.T, decode func(wire string, r io.Reader) iter.Seq2[llm.Chunk, error]) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/stream/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("Glob = %d files, %v, want at least 20", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, want := string(archive.Files[0].Data), string(archive.Files[1].Data)
+			if strings.HasSuffix(stream, "[CUT]\n") || strings.HasSuffix(stream, "[DO\n") {
+				stream = strings.TrimSuffix(strings.TrimSuffix(stream, "\n"), "[CUT]") // broken off within a line
+			}
+			for _, cut := range []func(io.Reader) io.Reader{
+				func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader,
+			} {
+				if got := Render(decode(archive.Files[0].Name, cut(strings.NewReader(stream)))); got != want {
+					t.Errorf("decode(%s) =\n%swant\n%s", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// Render writes chunks as lines. An id that was made up is the same in all of them.
+func Render(chunks iter.Seq2[llm.Chunk, error]) string {
+	var b strings.Builder
+	for c, err := range chunks {
+		e, ok := errors.AsType[*llm.Error](err)
+		switch {
+		case ok:
+			fmt.Fprintf(&b, "error %v %d %q", e.Kind, e.Status, e.Message)
+			if e.RetryAfter > 0 {
+				fmt.Fprintf(&b, " after %v", e.RetryAfter)
+			}
+			b.WriteByte('\n')
+		case err != nil:
+			fmt.Fprintf(&b, "error: %v\n", err)
+		case c.Text != "":
+			fmt.Fprintf(&b, "text %q\n", c.Text)
+		case c.Thought != "":
+			fmt.Fprintf(&b, "thought %q\n", c.Thought)
+		case c.Block != nil && c.Block.Call != nil:
+			call := c.Block.Call
+			id := call.ID
+			if strings.HasPrefix(id, "call_") && len(id) == 25 {
+				id = "(made)"
+			}
+			fmt.Fprintf(&b, "block call %s %s %s", id, call.Name, call.Arguments)
+			if call.Opaque != nil {
+				fmt.Fprintf(&b, " opaque=%s", call.Opaque)
+			}
+			b.WriteByte('\n')
+		case c.Block != nil && c.Block.Reasoning != nil:
+			fmt.Fprintf(&b, "block reasoning %s %q %s\n", c.Block.Reasoning.Wire, c.Block.Reasoning.Text, c.Block.Reasoning.Opaque)
+		case c.Block != nil:
+			fmt.Fprintf(&b, "block text %q\n", c.Block.Text)
+		default:
+			u := c.Usage
+			fmt.Fprintf(&b, "end %s in=%d read=%d write=%d out=%d thought=%d\n", c.Stop, u.Input, u.CachedRead, u.CachedWrite, u.Output, u.Thought)
+		}
+	}
+	return b.String()
 }

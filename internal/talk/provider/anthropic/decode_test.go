@@ -1,12 +1,11 @@
 package anthropic
 
 import (
-	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"ken/internal/talk/provider"
 	"ken/internal/testkit/wiretest"
@@ -58,71 +57,11 @@ func delta(index int, delta string) string {
 
 func stop(index int) string { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, index) }
 
-var counted = &llm.Usage{Input: 3210, CachedRead: 3000, CachedWrite: 200, Output: 42, Thought: 7}
-
-// TestDecode reads an answer with everything in it: thoughts with a signature,
-// hidden thoughts, text, and two calls whose pieces come mixed.
-func TestDecode(t *testing.T) {
-	got, err := decode(wireText(
-		begin,
-		`{"type":"ping"}`,
-		start(0, `{"type":"thinking","thinking":"","signature":""}`),
-		delta(0, `{"type":"thinking_delta","thinking":"let me "}`),
-		delta(0, `{"type":"thinking_delta","thinking":"see \"it\""}`),
-		delta(0, `{"type":"signature_delta","signature":"c2ln"}`),
-		stop(0),
-		start(1, `{"type":"redacted_thinking","data":"b3BhcXVl"}`),
-		stop(1),
-		start(2, `{"type":"text","text":""}`),
-		delta(2, `{"type":"text_delta","text":"I "}`),
-		delta(2, `{"type":"text_delta","text":"will."}`),
-		stop(2),
-		start(3, `{"type":"tool_use","id":"toolu_1","name":"a","input":{}}`),
-		start(4, `{"type":"tool_use","id":"toolu_2","name":"b","input":{}}`),
-		delta(3, `{"type":"input_json_delta","partial_json":"{\"x\":"}`),
-		delta(4, `{"type":"input_json_delta","partial_json":"{\"broken"}`),
-		delta(3, `{"type":"input_json_delta","partial_json":" 1}"}`),
-		stop(3),
-		stop(4),
-		`{"type":"something_new","of":["the","wire"]}`,
-		stopped("tool_use"),
-		end,
-	), features{})
-	want := []llm.Chunk{
-		{Thought: "let me "}, {Thought: `see "it"`},
-		{Block: &llm.Block{Reasoning: &llm.Reasoning{Text: `let me see "it"`, Wire: "anthropic", Opaque: []byte(`{"type":"thinking","thinking":"let me see \"it\"","signature":"c2ln"}`)}}},
-		{Block: &llm.Block{Reasoning: &llm.Reasoning{Wire: "anthropic", Opaque: []byte(`{"type":"redacted_thinking","data":"b3BhcXVl"}`)}}},
-		{Text: "I "}, {Text: "will."}, {Block: &llm.Block{Text: "I will."}},
-		{Block: &llm.Block{Call: &llm.ToolCall{ID: "toolu_1", Name: "a", Arguments: []byte(`{"x": 1}`)}}},
-		{Block: &llm.Block{Call: &llm.ToolCall{ID: "toolu_2", Name: "b", Arguments: []byte(`{"broken`)}}},
-		{Stop: llm.StopCalls, Usage: counted},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("read = %v (-want +got):\n%s", err, diff)
-	}
-}
-
-// TestDecodeLoose reads what servers that copy the wire send.
-func TestDecodeLoose(t *testing.T) {
-	got, err := decode(wireText(
-		start(0, `{"type":"text","text":"at once"}`),
-		start(1, `{"type":"tool_use","id":"1","name":"a","input":{"x":1}}`),
-		stop(1),
-		start(2, `{"type":"tool_use","id":"2","name":"b"}`),
-		stop(9),
-		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":-5,"output_tokens":3}}`,
-		end,
-	), features{})
-	want := []llm.Chunk{
-		{Text: "at once"},
-		{Block: &llm.Block{Call: &llm.ToolCall{ID: "1", Name: "a", Arguments: []byte(`{"x":1}`)}}},
-		{Block: &llm.Block{Text: "at once"}},
-		{Block: &llm.Block{Call: &llm.ToolCall{ID: "2", Name: "b", Arguments: []byte(`{}`)}}},
-		{Stop: llm.StopCalls, Usage: &llm.Usage{Output: 3}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("read = %v (-want +got):\n%s", err, diff)
-	}
+// TestStreams plays recorded forms of the wire.
+func TestStreams(t *testing.T) {
+	wiretest.Streams(t, func(_ string, r io.Reader) iter.Seq2[llm.Chunk, error] {
+		return func(yield func(llm.Chunk, error) bool) { read(r, features{}, yield) }
+	})
 }
 
 // TestDecodeHalfACall: a call whose arguments were cut off before their first
@@ -163,23 +102,6 @@ func TestDecodeHalfACall(t *testing.T) {
 	}
 }
 
-// TestUsageIsHeld: numbers that no answer has do not run over.
-func TestUsageIsHeld(t *testing.T) {
-	for _, n := range []string{"9223372036854775807", "1e30", "1e999", "-9223372036854775808", `"many"`, "2.5"} {
-		got, err := decode(wireText(
-			`{"type":"message_start","message":{"usage":{"input_tokens":`+n+`,"cache_read_input_tokens":`+n+`,"cache_creation_input_tokens":`+n+`}}}`,
-			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":`+n+`}}`, end,
-		), features{})
-		if err != nil || len(got) != 1 {
-			t.Errorf("%s: read = %+v, %v; want the end", n, got, err)
-			continue
-		}
-		if u := got[0].Usage; u.Input < 0 || u.Output < 0 || u.Input > 3*mostTokens || u.Output > mostTokens || u.Input < u.CachedRead {
-			t.Errorf("%s: usage = %+v", n, u)
-		}
-	}
-}
-
 // TestCallsGetIDs: a server that gives calls no ids gets results all the same.
 func TestCallsGetIDs(t *testing.T) {
 	got, err := decode(wireText(start(0, `{"type":"tool_use","name":"a"}`), start(1, `{"type":"tool_use","name":"a"}`), end), features{})
@@ -192,45 +114,12 @@ func TestCallsGetIDs(t *testing.T) {
 	}
 }
 
-func TestStopReasons(t *testing.T) {
-	for reason, want := range map[string]llm.StopReason{
-		"end_turn": llm.StopEnd, "stop_sequence": llm.StopEnd, "max_tokens": llm.StopLength,
-		"model_context_window_exceeded": llm.StopLength, "pause_turn": llm.StopLength,
-		"refusal": llm.StopRefuse, "tool_use": llm.StopEnd /* without a call there is none */, "later_word": llm.StopEnd,
+func TestMalformedStreams(t *testing.T) {
+	for name, stream := range map[string]string{
+		"not JSON": "data: oops\n\n", "JSON of another wire": "data: [1]\n\n", "too many blocks": strings.Repeat(wireText(start(0, `{"type":"text"}`)), mostBlocks+1),
 	} {
-		got, err := decode(wireText(begin, stopped(reason), end), features{})
-		if diff := cmp.Diff([]llm.Chunk{{Stop: want, Usage: counted}}, got); diff != "" || err != nil {
-			t.Errorf("stop reason %s: %v (-want +got):\n%s", reason, err, diff)
-		}
-	}
-}
-
-func TestStreamFaults(t *testing.T) {
-	some := []string{begin, start(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"so"}`)}
-	tests := []struct {
-		name string
-		text string
-		want llm.Kind
-	}{
-		{"nothing", "", llm.Cut},
-		{"cut", wireText(some...), llm.Cut},
-		{"cut before the end event", wireText(append(some, stop(0), stopped("end_turn"))...), llm.Cut},
-		{"cut in a line", wireText(some...) + "data: {\"ty", llm.Cut},
-		{"overloaded", wireText(append(some, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)...), llm.Overloaded},
-		{"api error", wireText(`{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`), llm.Overloaded},
-		{"rate", wireText(`{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}`), llm.Rate},
-		{"too long", wireText(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 3 tokens > 2 maximum"}}`), llm.TooLong},
-		{"an error without a word", wireText(`{"type":"error"}`), llm.Unknown},
-		{"not JSON", "data: oops\n\n", llm.Malformed},
-		{"JSON of another wire", "data: [1]\n\n", llm.Malformed},
-		{"a piece of nothing", wireText(delta(3, `{"type":"text_delta","text":"so"}`)), llm.Malformed},
-		{"too many blocks", strings.Repeat(wireText(start(0, `{"type":"text"}`)), mostBlocks+1), llm.Malformed},
-	}
-	for _, tt := range tests {
-		_, err := decode(tt.text, features{})
-		e, ok := errors.AsType[*llm.Error](err)
-		if !ok || e.Kind != tt.want {
-			t.Errorf("%s: read = %v, want %v", tt.name, err, tt.want)
+		if _, err := decode(stream, features{}); llm.KindOf(err) != llm.Malformed {
+			t.Errorf("%s: read = %v, want malformed", name, err)
 		}
 	}
 }

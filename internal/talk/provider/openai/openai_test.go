@@ -89,13 +89,13 @@ func TestRefusedParametersAreDropped(t *testing.T) {
 			})
 			m := models(cfg)[path]
 			end = m.end
-			if got := render(m.model.Generate(t.Context(), hello())); got != wantHi {
+			if got := wiretest.Render(m.model.Generate(t.Context(), hello())); got != wantHi {
 				t.Fatalf("Generate =\n%swant\n%s", got, wantHi)
 			}
 			if got, want := len(v.seen()), len(refused)+1; got != want {
 				t.Errorf("Generate made %d requests, want %d", got, want)
 			}
-			if got := render(m.model.Generate(t.Context(), hello())); got != wantHi {
+			if got := wiretest.Render(m.model.Generate(t.Context(), hello())); got != wantHi {
 				t.Fatalf("second Generate =\n%s", got)
 			}
 			if got, want := len(v.seen()), len(refused)+2; got != want {
@@ -104,7 +104,7 @@ func TestRefusedParametersAreDropped(t *testing.T) {
 			// What one model refuses another may take.
 			other := hello()
 			other.Model = "other"
-			render(m.model.Generate(t.Context(), other))
+			wiretest.Render(m.model.Generate(t.Context(), other))
 			if got, want := len(v.seen()), 2*len(refused)+3; got != want {
 				t.Errorf("after that of another model there were %d requests, want %d", got, want)
 			}
@@ -122,7 +122,7 @@ func TestRefusalWithinTheAnswer(t *testing.T) {
 		}
 		io.WriteString(w, chatEnd)
 	})
-	if got := render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi || len(v.seen()) != 2 {
+	if got := wiretest.Render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi || len(v.seen()) != 2 {
 		t.Errorf("Generate after %d requests =\n%swant after 2\n%s", len(v.seen()), got, wantHi)
 	}
 }
@@ -147,10 +147,10 @@ func TestForeignReasoningIsDroppedOnce(t *testing.T) {
 		}}, req.Messages[0])
 		return req
 	}
-	if got := render(m.Generate(t.Context(), with("FOREIGN"))); got != wantHi {
+	if got := wiretest.Render(m.Generate(t.Context(), with("FOREIGN"))); got != wantHi {
 		t.Fatalf("Generate =\n%s", got)
 	}
-	if got := render(m.Generate(t.Context(), with("OURS"))); got != wantHi {
+	if got := wiretest.Render(m.Generate(t.Context(), with("OURS"))); got != wantHi {
 		t.Fatalf("Generate =\n%s", got)
 	}
 	if bodies := v.seen(); len(bodies) != 3 || !strings.Contains(bodies[2], "OURS") {
@@ -167,7 +167,7 @@ func TestNoKey(t *testing.T) {
 		io.WriteString(w, chatEnd)
 	})
 	cfg.Key = nil
-	if got := render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi {
+	if got := wiretest.Render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi {
 		t.Errorf("Generate =\n%s", got)
 	}
 }
@@ -187,7 +187,7 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if got := render(m.Generate(t.Context(), hello())); got != wantHi {
+			if got := wiretest.Render(m.Generate(t.Context(), hello())); got != wantHi {
 				t.Errorf("Generate =\n%s", got)
 			}
 		})
