@@ -38,17 +38,6 @@ func (s State) String() string {
 // MarshalText writes the word for it.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads it back; a word that it does not know is unknown.
-func (s *State) UnmarshalText(b []byte) error {
-	*s = Unknown
-	for _, one := range []State{Added, Changed, Accepted} {
-		if string(b) == one.String() {
-			*s = one
-		}
-	}
-	return nil
-}
-
 // A Verdict is what the desk says about one tool as it was listed.
 type Verdict struct {
 	State State

@@ -57,6 +57,9 @@ func TestDifferences(t *testing.T) {
 			if got := lines(w.Differences); got != test.want {
 				t.Errorf("differences:\n%s\nwant\n%s", got, test.want)
 			}
+			if doc, err := json.Marshal(w); err != nil || !strings.Contains(string(doc), `"state":"changed"`) {
+				t.Errorf("as JSON = %s, %v, want the state as a word", doc, err)
+			}
 			if v.Diff == "" || utf8.RuneCountInString(v.Diff) > 260 || strings.ContainsAny(v.Diff, "\n\x1b") {
 				t.Errorf("Diff = %q, want one short line", v.Diff)
 			}

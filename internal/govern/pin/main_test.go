@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,17 +15,6 @@ import (
 	"ken/internal/store"
 	"ken/internal/testkit/storetest"
 )
-
-func TestMain(m *testing.M) {
-	if os.Getenv(childStore) != "" {
-		if err := serve(); err != nil {
-			fmt.Fprintln(os.Stderr, "child:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 var (
 	ctx = context.Background()
@@ -44,7 +32,7 @@ func newDesk(t testing.TB, s *store.Store, c pin.Config) *pin.Desk {
 
 func anyDesk(t testing.TB, c pin.Config) *pin.Desk {
 	t.Helper()
-	return newDesk(t, storetest.Open(t, storetest.Address(t)), c)
+	return newDesk(t, storetest.Open(t, storetest.SQLite(t)), c)
 }
 
 func check(t testing.TB, d *pin.Desk, server string, tools ...pin.Tool) map[string]pin.Verdict {

@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -17,7 +18,9 @@ import (
 // change, a setting that changes, a person who accepts what was shown a while
 // ago; and compares every verdict with a plain account.
 func TestModel(t *testing.T) {
-	s := storetest.Open(t, storetest.Address(t))
+	testkit.CI(t, "goes through a hundred histories")
+	address := storetest.Address(t)
+	stores := []*store.Store{storetest.Open(t, address), storetest.Open(t, address)} // as two processes have
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -25,13 +28,13 @@ func TestModel(t *testing.T) {
 		prefixes := []string{"mcp/pin/", "mcp/text/", "mcp/mark/"}
 		before := map[string]int{} // what a run that was cut short has left
 		for _, prefix := range prefixes {
-			before[prefix] = count(t, s, prefix)
+			before[prefix] = count(t, stores[0], prefix)
 		}
 		var policy pin.Policy
 		desks := make([]*pin.Desk, 2)
 		open := func(i int) {
 			var err error
-			if desks[i], err = pin.New(s, pin.Config{Policy: func() pin.Policy { return policy }}); err != nil {
+			if desks[i], err = pin.New(stores[i], pin.Config{Policy: func() pin.Policy { return policy }}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +151,7 @@ func TestModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, prefix := range prefixes {
-			if left := count(t, s, prefix) - before[prefix]; left != 0 {
+			if left := count(t, stores[0], prefix) - before[prefix]; left != 0 {
 				t.Fatalf("after Forget %d keys are left at %s", left, prefix)
 			}
 		}

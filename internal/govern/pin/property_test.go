@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/govern/pin"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -66,7 +67,7 @@ func tool(t *rapid.T) pin.Tool {
 // a schema, makes a tool changed and has a difference; another spelling of the
 // same does not; and going back makes it accepted.
 func TestAnyChangeShows(t *testing.T) {
-	s := storetest.Open(t, storetest.Address(t))
+	s := storetest.Open(t, storetest.SQLite(t))
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
@@ -197,9 +198,10 @@ func TestSpelling(t *testing.T) {
 	wantState(t, check(t, d, "halves", b), "read_file", pin.Changed)
 }
 
-// TestAttacks: no text of the corpus replaces another, or slips into a
+// TestLargeAttacks: no text of the corpus replaces another, or slips into a
 // description, a name or a schema, without being seen.
-func TestAttacks(t *testing.T) {
+func TestLargeAttacks(t *testing.T) {
+	testkit.CI(t, "lists thousands of texts")
 	dir := os.Getenv("KEN_ATTACKS")
 	if dir == "" {
 		t.Skip("KEN_ATTACKS is not set: it names the folder with the attack texts")
