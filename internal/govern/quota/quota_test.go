@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -101,8 +102,8 @@ func process(t *testing.T, address string, lease time.Duration) (*Quota, *store.
 // together, all of it is used, and every call comes to its turn.
 func TestTotal(t *testing.T) {
 	for _, limit := range []int{1, 3, 16} {
-		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			address := storetest.Address(t)
+		synctest.Test(t, func(t *testing.T) {
+			address := storetest.SQLite(t)
 			var running, most, over atomic.Int64
 			var all sync.WaitGroup
 			for range 4 {
@@ -129,7 +130,6 @@ func TestTotal(t *testing.T) {
 				}
 			}
 			all.Wait()
-			t.Logf("limit %d: at most %d at once", limit, most.Load())
 			if over.Load() > 0 {
 				t.Errorf("%d calls began over the limit of %d; at most %d ran at once", over.Load(), limit, most.Load())
 			}
@@ -145,25 +145,14 @@ func TestQuickBesideSlow(t *testing.T) {
 	hog, quick := newHog(t, address, limit), func() *user { q, _ := process(t, address, 0); return newUser(q, limit) }()
 	got := make(chan error, 1)
 	go func() { got <- quick.enter() }()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	testkit.Wait(t, "room in the process with 500 calls", func() bool {
 		hog.mu.Lock()
-		told := hog.slots.Use("x", limit, hog.running, hog.running+len(hog.waiting)) < limit
-		hog.mu.Unlock()
-		if told {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the process with 500 calls does not make room")
-		}
-	}
+		defer hog.mu.Unlock()
+		return hog.slots.Use("x", limit, hog.running, hog.running+len(hog.waiting)) < limit
+	})
 	hog.leave()
-	select {
-	case err := <-got:
-		if err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the quick call still waits after one slot was free")
+	if err := <-got; err != nil { // one slot was free
+		t.Fatal(err)
 	}
 	hog.mu.Lock()
 	defer hog.mu.Unlock()
@@ -193,61 +182,55 @@ func newHog(t *testing.T, address string, limit int) *user {
 // TestDead: the share of a process that died comes back when its lease ends, and not
 // before.
 func TestDead(t *testing.T) {
-	address := storetest.Address(t)
-	const limit, lease = 2, 900 * time.Millisecond
-	q, db := process(t, address, lease)
-	dead := newUser(q, limit)
-	for range limit {
-		if err := dead.enter(); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		address := storetest.SQLite(t)
+		const limit, lease = 2, 900 * time.Millisecond
+		q, db := process(t, address, lease)
+		dead := newUser(q, limit)
+		for range limit {
+			if err := dead.enter(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dead.mu.Lock()
+		dead.stopped = true
+		dead.mu.Unlock()
+		_ = db.Close() // nothing it does is stored any more
+		ends := q.ends()
+		other, _ := process(t, address, lease)
+		u := newUser(other, limit)
+		if err := u.enter(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	dead.mu.Lock()
-	dead.stopped = true
-	dead.mu.Unlock()
-	_ = db.Close() // nothing it does is stored any more
-	ends := q.ends()
-	other, _ := process(t, address, lease)
-	u := newUser(other, limit)
-	if err := u.enter(); err != nil {
-		t.Fatal(err)
-	}
-	if early := time.Until(ends); early > 0 {
-		t.Errorf("the share of a dead process was taken %v before its lease ended", early)
-	}
+		if early := time.Until(ends); early > 0 {
+			t.Errorf("the share of a dead process was taken %v before its lease ended", early)
+		}
+	})
 }
 
 // TestAway: a process that loses the store uses its share until the lease ends, and then
 // says why it has none.
 func TestAway(t *testing.T) {
-	const limit, lease = 4, 1200 * time.Millisecond
-	q, db := process(t, storetest.Address(t), lease)
-	u := newUser(q, limit)
-	if err := u.enter(); err != nil {
-		t.Fatal(err)
-	}
-	_ = db.Close()
-	ends := q.ends()
-	u.leave()
-	if err := u.enter(); err == nil {
-		u.leave()
-	} else if time.Now().Before(ends) {
-		t.Errorf("a call within the lease: %v", err)
-	}
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := u.enter()
-		if err != nil {
-			if !errors.Is(err, store.ErrClosed) {
-				t.Errorf("the error is %v, want the one of the store", err)
-			}
-			break
+	synctest.Test(t, func(t *testing.T) {
+		const limit, lease = 4, 1200 * time.Millisecond
+		q, db := process(t, storetest.SQLite(t), lease)
+		u := newUser(q, limit)
+		if err := u.enter(); err != nil {
+			t.Fatal(err)
 		}
+		_ = db.Close()
+		ends := q.ends()
 		u.leave()
-		if time.Now().After(deadline) {
-			t.Fatal("calls are let in long after the lease has ended")
+		if err := u.enter(); err == nil {
+			u.leave()
+		} else if time.Now().Before(ends) {
+			t.Errorf("a call within the lease: %v", err)
 		}
-	}
+		time.Sleep(time.Until(ends) + lease)
+		if err := u.enter(); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after the lease: %v, want the error of the store", err)
+		}
+	})
 }
 
 // TestReadOnly: a store that can be read but not written fails too.
