@@ -25,6 +25,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/run/sandbox"
 	"ken/internal/talk/slash"
+	"ken/internal/testkit"
 	"ken/internal/testkit/executortest"
 )
 
@@ -83,17 +84,18 @@ type bench struct {
 // newBench makes a bench for the actions of one extension.
 func newBench(t *testing.T, extension string) *bench {
 	t.Helper()
+	shelf, err := theShelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{shelf: shelf}
+	b.need(t, extension)
 	executortest.Confined(t)
-	b := &bench{dir: executortest.Dir(t)}
+	b.dir = executortest.Dir(t)
 	b.workspace = filepath.Join(b.dir, "workspace")
 	if err := os.MkdirAll(b.workspace, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if b.shelf, err = theShelf(); err != nil {
-		t.Fatal(err)
-	}
-	b.need(t, extension)
 	b.index = slash.New(slash.Commands(b.batch.Capabilities, nil))
 	b.executor, err = process.New(process.Config{
 		Extensions: filepath.Join(b.dir, "extensions"), Lookup: b.lookup,
@@ -117,23 +119,14 @@ func newBench(t *testing.T, extension string) *bench {
 	return b
 }
 
-// need skips a test whose program is not installed. CI installs all of them, so
-// there one that is missing fails.
+// need leaves a test for make ci, and skips it where a program is missing.
 func (b *bench) need(t *testing.T, extension string) {
 	t.Helper()
 	for _, c := range b.batch.Capabilities {
 		if c.ID != capability.MakeID(capability.KindExtension, extension) {
 			continue
 		}
-		for _, name := range c.RequiredBins {
-			if _, err := exec.LookPath(name); err == nil {
-				continue
-			}
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("the program %s is not installed", name)
-			}
-			t.Skipf("cannot here: the program %s is not installed", name)
-		}
+		testkit.Programs(t, c.RequiredBins...)
 	}
 }
 
@@ -258,38 +251,6 @@ func tool(t *testing.T, dir string, argv ...string) {
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%q: %v\n%s", argv, err, out)
-	}
-}
-
-// A try is a line and what must come of it. Lines that are refused have a
-// refusal; the others run, and show all of want and none of not.
-type try struct {
-	line    string
-	want    []string
-	not     string
-	failed  bool
-	refused string
-}
-
-func (b *bench) try(t *testing.T, tries []try) {
-	t.Helper()
-	for _, tt := range tries {
-		r, err := b.run(t, tt.line)
-		if tt.refused != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.refused) {
-				t.Errorf("%s\n= %+v, %v, want a refusal with %q", tt.line, r, err, tt.refused)
-			}
-			continue
-		}
-		text := executortest.Text(r, "")
-		if err != nil || r.Failed != tt.failed || tt.not != "" && strings.Contains(text, tt.not) {
-			t.Errorf("%s\n= failed %v %q, %v, want failed %v and nothing of %q", tt.line, r.Failed, text, err, tt.failed, tt.not)
-		}
-		for _, want := range tt.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s\n= %q, want %q in it", tt.line, text, want)
-			}
-		}
 	}
 }
 

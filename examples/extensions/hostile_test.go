@@ -4,115 +4,12 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-const dash = "begins with a dash"
-
 // The tests of options: no value becomes an option that its action does not
 // offer. The ones tried would each write a file or run a program.
-
-func TestGitOptions(t *testing.T) {
-	b := newBench(t, "tools.git")
-	b.repository(t, b.work(t, "project"))
-	b.try(t, []try{
-		{line: "/git log --repo project -- --output=pwned", refused: dash},
-		{line: "/git log --repo=--exec-path=pwned", refused: dash},
-		{line: "/git diff --repo project -- --output=pwned", refused: dash},
-		{line: "/git show --repo project -- --output=pwned", refused: dash},
-		{line: "/git blame README.md --revision=--contents=pwned --repo project", refused: dash},
-		{line: "/git blame README.md '--lines=:x' --repo project", refused: "lines"},
-		{line: "/git search TODO --repo project -- -Otouch\\ pwned"}, // a path
-		{line: "/git search --repo project -- '-Otouch pwned'"},      // a pattern
-		{line: "/git log HEAD --repo project -- --output=pwned"},     // a path
-		{line: "/git log --reverse=--output=pwned --repo project", refused: "reverse"},
-		{line: "/git diff --stat=--output=pwned --repo project", refused: "stat"},
-		{line: "/git log --author=x --repo project --format='%G?'", refused: "format"},
-	})
-	b.pwned(t)
-}
-
-func TestJQOptions(t *testing.T) {
-	b := newBench(t, "tools.jq")
-	b.write(t, map[string]string{"data.json": `{"a":1}`})
-	b.try(t, []try{
-		{line: "/jq query . -- -frun.jq data.json", refused: dash},
-		{line: "/jq query -- --rawfile data.json", refused: dash},
-		{line: "/jq query '$ENV' data.json --compact", want: []string{"PATH", "LANG"}, not: "KEN"},
-		{line: `/jq query 'import "/etc/passwd" as $x; $x' data.json`, failed: true},
-	})
-	b.pwned(t)
-}
-
-func TestSQLiteOptions(t *testing.T) {
-	b := newBench(t, "tools.sqlite")
-	b.write(t, map[string]string{"x.csv": "a\n1\n"})
-	outside := filepath.Join(b.dir, "outside.txt")
-	if err := os.WriteFile(outside, []byte("hunter2"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	b.try(t, []try{
-		{line: "/sqlite import x.db x.csv t"},
-		{line: "/sqlite query x.db -- '-cmd' x", refused: "too many"},
-		{line: "/sqlite query x.db -- '-cmd=.shell touch pwned'", refused: dash},
-		{line: "/sqlite query -- -init x", refused: dash},
-		{line: "/sqlite query x.db '.shell touch pwned'", refused: "sql"},
-		{line: "/sqlite query 'file:x.db?mode=rwc' 'select 1'", refused: "database"},
-		{line: "/sqlite query x.db \"attach 'pwned.db' as p; create table p.t(a)\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite query x.db \"vacuum into 'pwned.db'\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite query x.db \"select writefile('pwned', 'x')\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite query x.db \"select edit('x', 'touch pwned')\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite query x.db \"select load_extension('pwned')\"", failed: true},
-		{line: "/sqlite query x.db \"select data from fsdir('" + outside + "')\"", failed: true, not: "hunter2"},
-		{line: "/sqlite change x.db \"vacuum into 'pwned.db'\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite change x.db \"attach 'pwned.db' as p\"", failed: true, want: []string{"safe mode"}},
-		{line: "/sqlite export x.db 't\" union select writefile(1,2) --'", refused: "table"},
-		{line: "/sqlite import x.db '|touch pwned' t", failed: true},
-		{line: "/sqlite import x.db \"x.csv' '|touch pwned\" t", refused: "file"},
-		{line: "/sqlite import x.db x.csv \"t' '|touch pwned\"", refused: "table"},
-	})
-	// Where /tmp is the program's own, this even succeeds there.
-	b.run(t, "/sqlite query x.db \"create virtual table temp.z using zipfile('"+b.dir+"/pwned.zip'); insert into z(name, data) values ('a', 'b')\"")
-	b.pwned(t)
-}
-
-func TestArchiveOptions(t *testing.T) {
-	b := newBench(t, "tools.archive")
-	b.write(t, map[string]string{"a.txt": "a\n"})
-	tool(t, b.workspace, "tar", "--create", "--file=a.tar", "a.txt")
-	tool(t, b.workspace, "zip", "--quiet", "a.zip", "a.txt")
-	b.try(t, []try{
-		{line: "/archive list --archive='--to-command=touch pwned'", failed: true},
-		{line: "/archive list 'host:pwned'", failed: true, want: []string{"Cannot open"}},
-		{line: "/archive extract a.tar out -- '--to-command=touch pwned'", failed: true, want: []string{"Not found in archive"}},
-		{line: "/archive extract a.tar ../../pwned", refused: "folder"},
-		{line: "/archive extract a.tar /tmp/pwned", refused: "folder"},
-		{line: "/archive create b.tar -- a.txt --checkpoint=1 '--checkpoint-action=exec=touch pwned'", failed: true, want: []string{"Cannot stat"}},
-		{line: "/archive create ../pwned.tar a.txt", refused: "archive"},
-		{line: "/archive list-zip -- -opwned", refused: dash},
-		{line: "/archive extract-zip a.zip ../pwned", refused: "folder"},
-		{line: "/archive extract-zip a.zip out -- -opwned", refused: dash},
-		{line: "/archive create-zip b.zip -- a.txt -T '-TTtouch pwned'", want: []string{"name not matched: -TTtouch pwned"}},
-	})
-	b.pwned(t)
-}
-
-func TestTextOptions(t *testing.T) {
-	b := newBench(t, "tools.text")
-	b.write(t, map[string]string{"a.txt": "a\n"})
-	b.try(t, []try{
-		{line: "/text find --text=-fpwned a.txt"},
-		{line: "/text count -- --files0-from=pwned", failed: true, want: []string{"No such file"}},
-		{line: "/text sort -- --compress-program=pwned a.txt", failed: true},
-		{line: "/text sort -- -opwned a.txt", failed: true},
-		{line: "/text compare -- a.txt --to-file=pwned", failed: true},
-		{line: "/text repeated a.txt pwned", refused: "too many"},
-		{line: "/text columns a.txt '1 --output-delimiter=x'", refused: "columns"},
-	})
-	b.pwned(t)
-}
 
 // TestHostileRepository: what a repository's settings name is not run.
 func TestHostileRepository(t *testing.T) {
