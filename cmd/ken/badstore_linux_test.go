@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ken/internal/testkit"
+	"ken/internal/testkit/scripttest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -45,7 +46,7 @@ func TestBadStore(t *testing.T) {
 	})
 
 	t.Run("full", func(t *testing.T) {
-		if !canMount() {
+		if !scripttest.CanMount() {
 			t.Skip("cannot here: a disk of its own cannot be mounted")
 		}
 		pg := storetest.NewServer(t)

@@ -59,18 +59,13 @@ type browser struct{ ken, npm, chromium string }
 
 func findBrowser(t testing.TB) browser {
 	t.Helper()
-	b := browser{ken: os.Getenv("KEN_TEST_BINARY"), npm: os.Getenv("KEN_NPM")}
+	b := browser{npm: os.Getenv("KEN_NPM")}
 	testkit.Programs(t, "chromium")
 	if b.npm == "" {
 		t.Skip("KEN_NPM is not set: make ci sets it to the folder that .ci/npm.sh prints")
 	}
 	b.chromium, _ = exec.LookPath("chromium")
-	if b.ken == "" {
-		b.ken = filepath.Join(t.TempDir(), "ken")
-		if out, err := exec.Command("go", "build", "-o", b.ken, ".").CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
-	}
+	b.ken = program(t)
 	return b
 }
 

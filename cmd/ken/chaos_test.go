@@ -212,31 +212,13 @@ func (c *chaos) allow() {
 
 // A request of a client with nothing but a token. It returns 0 where there is no answer.
 func (c *chaos) request(ctx context.Context, s *server, token, method, path string, body, into any) int {
-	var b bytes.Buffer
-	if body != nil {
-		if err := json.NewEncoder(&b).Encode(body); err != nil {
-			c.t.Error(err)
-			return 0
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, &b)
-	if err != nil {
-		return 0
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	status, text, err := requestTo(ctx, method, s.url+path, token, body)
 	if err != nil || into != nil && json.Unmarshal(text, into) != nil {
 		return 0
 	}
-	return resp.StatusCode
+	return status
 }
 
 // stranger tries what was never allowed: a call in another session, and a token that

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ken/internal/testkit"
+	"ken/internal/testkit/scripttest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -109,17 +110,17 @@ func TestClusterLimits(t *testing.T) {
 	for _, key := range []string{"perPrincipal", "perTenant"} {
 		t.Run(key, func(t *testing.T) {
 			const replicas, limit, calls = 2, 2, 5
-			people, stop, err := newIssuer()
+			people, stop, err := scripttest.NewIssuer()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer stop()
-			eve, err := people.token(map[string]any{"sub": "eve", "org": "elsewhere"})
+			eve, err := people.Token(map[string]any{"sub": "eve", "org": "elsewhere"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := newReplicas(t, replicas, storetest.Postgres(t), shellOpen,
-				fmt.Sprintf("limits: {%s: %d}\nserve: {oidc: {issuer: %q, clientID: ken, tenantClaim: org}}\n", key, limit, people.url))
+				fmt.Sprintf("limits: {%s: %d}\nserve: {oidc: {issuer: %q, clientID: ken, tenantClaim: org}}\n", key, limit, people.URL))
 			atOnce(t, r, calls, limit)
 			if out, err := r[0].command("config", "set", "--shared", "limits.wait", "1s").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

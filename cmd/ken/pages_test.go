@@ -3,7 +3,7 @@
 package main_test
 
 import (
-	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/internal/testkit"
 )
@@ -22,13 +21,7 @@ import (
 // the proxy, and leaves nothing behind, also when it is killed.
 func TestBrowserRun(t *testing.T) {
 	testkit.Programs(t, "chromium")
-	binary := os.Getenv("KEN_TEST_BINARY")
-	if binary == "" {
-		binary = filepath.Join(t.TempDir(), "ken")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
-	}
+	binary := program(t)
 	asked, free := make(chan struct{}, 10), make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -83,27 +76,16 @@ func TestBrowserRun(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-asked:
-		case <-time.After(testkit.Patience):
-			t.Error("the page was not asked for")
-		}
+		<-asked
 		list := descendants(t, cmd.Process.Pid)
 		if len(list) < 4 {
 			t.Errorf("ken has %d processes", len(list))
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		for pid, began := range list {
-			for began == beginning(pid) && ctx.Err() == nil {
-				<-time.After(10 * time.Millisecond)
-			}
-			if ctx.Err() != nil {
-				t.Errorf("process %d outlives ken", pid)
-			}
+			testkit.Wait(t, fmt.Sprintf("process %d ends with ken", pid), func() bool { return began != beginning(pid) })
 		}
-		cancel()
 	}
 	if names, _ := filepath.Glob(filepath.Join(home, "extensions", "tools.browse", "work", ".*")); len(names) > 0 {
 		t.Errorf("left behind: %v", names)

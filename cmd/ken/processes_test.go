@@ -5,10 +5,8 @@ package main_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,7 +63,7 @@ func TestProcesses(t *testing.T) {
 	if got := live[chain]; got != "died" {
 		t.Errorf("the chain of the killed process is %q while others run, want died", got)
 	}
-	if status := serving.get(t, "/api/v1/catalog"); status != http.StatusOK {
+	if status, _ := serving.ask(t, http.MethodGet, "/api/v1/catalog", serving.token, nil); status != http.StatusOK {
 		t.Errorf("GET from the server while others run = %d", status)
 	}
 	done.Wait()
@@ -99,13 +97,7 @@ type house struct {
 
 func newKen(t *testing.T) *house {
 	t.Helper()
-	k := &house{binary: os.Getenv("KEN_TEST_BINARY"), home: t.TempDir(), work: t.TempDir()}
-	if k.binary == "" {
-		k.binary = filepath.Join(t.TempDir(), "ken")
-		if out, err := exec.Command("go", "build", "-o", k.binary, ".").CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, out)
-		}
-	}
+	k := &house{binary: program(t), home: t.TempDir(), work: t.TempDir()}
 	files := map[string]string{filepath.Join(k.work, "note.txt"): "hello\n"}
 	if os.Getenv("KEN_TEST_POSTGRES") != "" {
 		files[filepath.Join(k.home, "ken.yaml")] = fmt.Sprintf("store: %q\n", storetest.Postgres(t))
@@ -247,24 +239,6 @@ func (k *house) serve(t *testing.T) *server {
 	}
 	s.url, s.token, s.link = hello.URL, strings.TrimSpace(string(token)), hello.Page
 	return s
-}
-
-func (s *server) get(t *testing.T, path string) int {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
 }
 
 func (s *server) stop(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"crypto"
@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,14 +20,11 @@ import (
 
 // Commands of scripts about people of an OpenID Connect issuer.
 
-// An issuer says who people are, in tokens that it signs.
-type issuer struct {
-	url string
+// An Issuer says who people are, in tokens that it signs.
+type Issuer struct {
+	URL string
 	key *rsa.PrivateKey
 }
-
-// issuers are those of scripts, by the folder that one runs in.
-var issuers sync.Map
 
 // startIssuer starts an issuer; $ISSUER is its address.
 //
@@ -37,29 +33,30 @@ func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: issuer")
 	}
-	i, stop, err := newIssuer()
+	i, stop, err := NewIssuer()
 	ts.Check(err)
 	ts.Defer(stop)
-	issuers.Store(ts.Getenv("WORK"), i)
-	ts.Setenv("ISSUER", i.url)
+	of(ts).issuer = i
+	ts.Setenv("ISSUER", i.URL)
 }
 
-func newIssuer() (i *issuer, stop func(), err error) {
+// NewIssuer starts an issuer.
+func NewIssuer() (i *Issuer, stop func(), err error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return nil, nil, err
 	}
-	i = &issuer{key: key}
+	i = &Issuer{key: key}
 	server := httptest.NewServer(i)
-	i.url = server.URL
+	i.URL = server.URL
 	return i, server.Close, nil
 }
 
-// token returns a token for the client ken, with these claims besides those that every
+// Token returns a token for the client ken, with these claims besides those that every
 // token has.
-func (i *issuer) token(more map[string]any) (string, error) {
+func (i *Issuer) Token(more map[string]any) (string, error) {
 	now := time.Now()
-	claims := map[string]any{"iss": i.url, "aud": "ken", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	claims := map[string]any{"iss": i.URL, "aud": "ken", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	maps.Copy(claims, more)
 	head, err := json.Marshal(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "1"})
 	if err != nil {
@@ -76,12 +73,12 @@ func (i *issuer) token(more map[string]any) (string, error) {
 }
 
 // ServeHTTP tells about the issuer, and its key.
-func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var doc any
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		doc = map[string]any{
-			"issuer": i.url, "authorization_endpoint": i.url + "/authorize", "token_endpoint": i.url + "/token", "jwks_uri": i.url + "/keys",
+			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
 			"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"},
 		}
 	case "/keys":
@@ -102,14 +99,13 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // somebody, with these claims besides those that every token for the client ken
 // has.
 func person(ts *testscript.TestScript, neg bool, args []string) {
-	value, ok := issuers.Load(ts.Getenv("WORK"))
-	if neg || len(args) != 2 || !ok {
+	i := of(ts).issuer
+	if neg || len(args) != 2 || i == nil {
 		ts.Fatalf("usage: issuer, then person NAME CLAIMS")
 	}
-	i := value.(*issuer)
 	var more map[string]any
 	ts.Check(json.Unmarshal([]byte(args[1]), &more))
-	token, err := i.token(more)
+	token, err := i.Token(more)
 	ts.Check(err)
 	ts.Setenv(args[0], token)
 }

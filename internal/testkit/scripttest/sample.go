@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"context"
@@ -9,37 +9,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
-	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestMain makes this program the MCP server of scripts too: under the name
-// sample.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "sample" {
-		if err := sample(); err != nil {
-			fmt.Fprintln(os.Stderr, "sample:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	// A shell makes background programs ignore interrupts, and every program
-	// that tests start would inherit that. Listening for the signal keeps it
-	// from being inherited as ignored.
-	if ossignal.Ignored(os.Interrupt) {
-		ossignal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	}
-	os.Exit(m.Run())
-}
-
-// sample [-noise] [-broken] [-hang] FOLDER: an MCP server on standard input and output.
+// Sample [-noise] [-broken] [-hang] FOLDER: an MCP server on standard input and output.
 // It writes a name of its own into FOLDER/starts. Once FOLDER/changed exists, its
 // tool echo is another one, and there is one more.
-func sample() error {
+func Sample() error {
 	flags := flag.NewFlagSet("sample", flag.ContinueOnError)
 	noise := flags.Bool("noise", false, "write lines that are no MCP")
 	broken := flags.Bool("broken", false, "end at once, with a word about why")

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"bufio"
@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -29,10 +28,6 @@ type served struct {
 	over chan struct{} // closed when it has ended
 	err  error         // with this, then
 }
-
-// servers are those of scripts, by the folder that one runs in: the one that was
-// started last.
-var servers sync.Map
 
 // serve ARGS…: starts "ken serve" on a free port and sets $URL, and $TOKEN and
 // $PAGE, the link that signs in, where it wants one; the server is interrupted at
@@ -57,7 +52,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		running.err = cmd.Wait()
 		close(running.over)
 	}()
-	servers.Store(ts.Getenv("WORK"), running)
+	of(ts).server = running
 	ts.Defer(func() {
 		if !ended(running.over) {
 			_ = cmd.Process.Signal(syscall.SIGINT) // the process may be exiting already
@@ -226,15 +221,12 @@ func stopped(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func serverOf(ts *testscript.TestScript) *served {
-	s, ok := servers.Load(ts.Getenv("WORK"))
-	if !ok {
+	s := of(ts).server
+	if s == nil {
 		ts.Fatalf("nothing is served")
 	}
-	return s.(*served)
+	return s
 }
-
-// held are the models of scripts that wait in the middle of what they say.
-var held sync.Map
 
 // hold: from now on the model waits in the middle of each answer; ! hold: it
 // goes on.
@@ -244,13 +236,14 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	m := theModel(ts)
 	if neg {
-		if hold, ok := held.LoadAndDelete(m); ok {
-			close(hold.(chan struct{}))
+		if m.hold != nil {
+			close(m.hold)
+			m.hold = nil
 		}
 		return
 	}
 	hold := make(chan struct{})
-	held.Store(m, hold)
+	m.hold = hold
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	answers := m.answers

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"bufio"
@@ -14,7 +14,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -29,9 +28,6 @@ type exchange struct {
 	over   chan struct{} // closed when its answer has ended
 	err    error         // why it did so early
 }
-
-// exchanges are those of scripts, by the folder that one runs in and their name.
-var exchanges sync.Map
 
 // follow NAME [-H NAME=VALUE]… URL [BODY]: asks as get or post do, beside the
 // script. Of a stream the file NAME has a line for each event, as it comes: its
@@ -58,7 +54,7 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 		defer close(x.over)
 		x.err = errors.Join(x.take(req.WithContext(ctx), file), file.Close())
 	}()
-	exchanges.Store(ts.Getenv("WORK")+" "+name, x)
+	of(ts).exchanges[name] = x
 	ts.Defer(func() {
 		cancel()
 		<-x.over
@@ -113,11 +109,11 @@ func exchangeOf(ts *testscript.TestScript, neg bool, args []string) *exchange {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: over|hangup NAME")
 	}
-	x, ok := exchanges.Load(ts.Getenv("WORK") + " " + args[0])
-	if !ok {
+	x := of(ts).exchanges[args[0]]
+	if x == nil {
 		ts.Fatalf("nothing follows as %s", args[0])
 	}
-	return x.(*exchange)
+	return x
 }
 
 // over NAME: what follow asked for is answered to its end.

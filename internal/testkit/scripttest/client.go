@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"bufio"
@@ -45,15 +45,8 @@ type client struct {
 	faults  []error
 }
 
-// clients are those of a script, by name.
-type clients map[string]*client
-
-const clientsKey = "clients"
-
-func clientsOf(ts *testscript.TestScript) clients { return ts.Value(clientsKey).(clients) }
-
 func clientOf(ts *testscript.TestScript, name string) *client {
-	c := clientsOf(ts)[name]
+	c := of(ts).clients[name]
 	if c == nil {
 		ts.Fatalf("there is no client %q", name)
 	}
@@ -84,11 +77,11 @@ func mcpClient(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		break
 	}
-	if clientsOf(ts)[name] != nil {
+	if of(ts).clients[name] != nil {
 		ts.Fatalf("there is a client %q already", name)
 	}
 	c := startClient(ts, slices.Contains(args, "--standalone"), append([]string{"mcp"}, args...))
-	clientsOf(ts)[name] = c
+	of(ts).clients[name] = c
 	if version == "none" {
 		return
 	}
@@ -110,7 +103,7 @@ func startClient(ts *testscript.TestScript, alone bool, args []string) *client {
 	if !alone {
 		place := placeOf(ts)
 		ts.Defer(func() {
-			for _, other := range clientsOf(ts) { // one that stays would start another
+			for _, other := range of(ts).clients { // one that stays would start another
 				_ = other.cmd.Process.Kill()
 			}
 			endDaemon(ts, place)
@@ -353,7 +346,7 @@ func leave(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: [!] leave NAME")
 	}
 	c := clientOf(ts, args[0])
-	delete(clientsOf(ts), args[0])
+	delete(of(ts).clients, args[0])
 	if !neg {
 		ts.Check(c.in.Close())
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package main_test
+package scripttest
 
 import "github.com/rogpeppe/go-internal/testscript"
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package scripttest
 
 import (
 	"encoding/json"
@@ -25,11 +25,9 @@ type scriptedModel struct {
 	mu      sync.Mutex
 	answers llmtest.Script
 	before  int // requests that came before these answers
-}
 
-// models are the scripted models of scripts, by the folder that one runs in and
-// the wire; under the folder alone is the one that was named last.
-var models sync.Map
+	hold chan struct{} // it waits for that in the middle of what it says; nil: for nothing
+}
 
 // startModel starts a scripted model that speaks a vendor's wire over HTTP, or
 // gives the one of that wire new answers:
@@ -47,17 +45,16 @@ func startModel(ts *testscript.TestScript, neg bool, args []string) {
 	defer f.Close()
 	replies, err := llmtest.ReadReplies(f)
 	ts.Check(err)
-	folder := ts.Getenv("WORK")
-	value, there := models.Load(folder + " " + args[0])
-	if !there {
-		value = newModel(ts, llmtest.Wire(args[0]))
-		models.Store(folder+" "+args[0], value)
+	s := of(ts)
+	m := s.models[args[0]]
+	if m == nil {
+		m = newModel(ts, llmtest.Wire(args[0]))
+		s.models[args[0]] = m
 	}
-	m := value.(*scriptedModel)
 	m.mu.Lock()
 	m.answers, m.before = llmtest.Replies(replies...), len(m.server.Requests())
 	m.mu.Unlock()
-	models.Store(folder, m)
+	s.model = m
 	ts.Setenv("MODEL", m.server.URL())
 }
 
@@ -85,11 +82,11 @@ func (m *scriptedModel) requests() []llmtest.Seen {
 }
 
 func theModel(ts *testscript.TestScript) *scriptedModel {
-	value, ok := models.Load(ts.Getenv("WORK"))
-	if !ok {
+	m := of(ts).model
+	if m == nil {
 		ts.Fatalf("no model was started")
 	}
-	return value.(*scriptedModel)
+	return m
 }
 
 // modelAsked looks at a request that the model was sent:
