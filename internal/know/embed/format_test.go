@@ -155,15 +155,6 @@ func TestPrunedVocabulary(t *testing.T) {
 	}
 }
 
-func TestPieceOfWhatIsNoToken(t *testing.T) {
-	m := tiny(t, "a", "##b")
-	for id, want := range map[uint32]string{0: "a", 1: "##b", 2: "", Unknown: ""} {
-		if got := m.Piece(id); got != want {
-			t.Errorf("Piece(%d) = %q, want %q", id, got, want)
-		}
-	}
-}
-
 // A number of a packed row is within half a step of its weight, and the same
 // input gives the same file.
 func TestPackKeepsWeights(t *testing.T) {

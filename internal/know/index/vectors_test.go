@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"ken/capability"
 	"ken/internal/testkit/indextest"
 )
@@ -92,25 +90,6 @@ func TestWithVectors(t *testing.T) {
 	if _, err := one.WithVectors("one", 3, map[int][]float32{2: {1, 2}}); err == nil || !strings.Contains(err.Error(), "has 2 numbers, not 3") {
 		t.Errorf("WithVectors(2 numbers for 3) = %v, want an error that says so", err)
 	}
-}
-
-// TestWithVectorsLeavesTheOld: giving vectors alters nothing that was there.
-func TestWithVectorsLeavesTheOld(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := indextest.Capabilities(rapid.SampledFrom([]int{1, 70, 130}).Draw(t, "size")).Draw(t, "list")
-		old := indextest.Give(t, Build(list), indextest.VectorsFor(t, list))
-		before := dump(old)
-		of := map[int][]float32{}
-		for range rapid.IntRange(0, 5).Draw(t, "more") {
-			of[rapid.IntRange(0, len(list)-1).Draw(t, "slot")] = indextest.Vector(t)
-		}
-		if _, err := old.WithVectors(rapid.SampledFrom([]string{"model", "other"}).Draw(t, "model"), indextest.Dims, of); err != nil {
-			t.Fatal(err)
-		}
-		if dump(old) != before {
-			t.Fatal("WithVectors altered the segment it was made of")
-		}
-	})
 }
 
 func TestChangeKeepsVectors(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"ken/internal/testkit"
 	"ken/llm"
 )
 
@@ -119,27 +120,25 @@ func TestGoldenVectors(t *testing.T) {
 	}
 }
 
-// TestSoakSameBitsOnARM64 runs the tests of the kernels as a program for another
-// processor.
+// TestSoakSameBitsOnARM64 runs the tests of the kernels, and those of the package
+// embed that compare bits, as programs for another processor.
 func TestSoakSameBitsOnARM64(t *testing.T) {
-	const emulator, tests = "qemu-aarch64-static", "TestGoldenVectors|TestLinear|TestGelu|TestAppendAgain|TestShares|TestNorm"
-	if testing.Short() {
-		t.Skip("soak: an emulator is slow")
-	}
+	const emulator, tests = "qemu-aarch64-static", "TestGoldenVectors|TestLinear|TestGelu|TestAppendAgain|TestShares|TestNorm|TestTokensAreThoseOfTheReference|TestExtremesDoNotRunOver"
+	testkit.Nightly(t, "an emulator is slow")
 	if runtime.GOARCH == "arm64" {
 		t.Skip("cannot here: this is that processor")
 	}
 	if _, err := exec.LookPath(emulator); err != nil {
-		t.Skip("cannot here: " + emulator + " is not installed (Debian has it in qemu-user-static)")
+		t.Skip("there is no " + emulator + ": install qemu-user-static")
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-exec", emulator, "-run", "^("+tests+")$", "-v", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-exec", emulator, "-run", "^("+tests+")$", "-v", ".", "../embed")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("go test for arm64: %v\n%s", err, out)
 	}
-	if got := strings.Count(string(out), "--- PASS: "); got != 6 || strings.Contains(string(out), "SKIP") {
-		t.Errorf("go test for arm64 passed %d tests, want 6:\n%s", got, out)
+	if got := strings.Count(string(out), "--- PASS: "); got != 9 || strings.Contains(string(out), "SKIP") {
+		t.Errorf("go test for arm64 passed %d tests, want 9:\n%s", got, out)
 	}
 }
 
