@@ -17,7 +17,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/source"
-	"ken/internal/know/source/mcptools"
+	"ken/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,98 +85,6 @@ func codes(s *Snapshot) []string {
 	return out
 }
 
-func TestLaterSourceStandsBeforeEarlier(t *testing.T) {
-	user, workspace := from("user", tool("a"), tool("b")), from("workspace", tool("a"))
-	s := loaded(t, Config{Sources: []capability.Source{user, workspace}}).Snapshot()
-	e, _ := s.Get("tool:a")
-	if e.Origin.Source != "workspace" || s.Len() != 2 {
-		t.Errorf("tool:a is from %s among %d, want workspace among 2", e.Origin.Source, s.Len())
-	}
-	shadowed := slices.Collect(s.Shadowed())
-	if len(shadowed) != 1 || shadowed[0].Origin.Source != "user" || shadowed[0].State != Shadowed {
-		t.Fatalf("shadowed = %v, want the one of user", shadowed)
-	}
-	p := s.Problems()[0]
-	if p.Code != "duplicate-id" || !strings.Contains(p.String(), "user.yaml:1") || !strings.Contains(p.String(), "workspace.yaml:1") {
-		t.Errorf("problem = %v, want duplicate-id with both places", p)
-	}
-	if got := len(s.Listing().Capabilities); got != 3 {
-		t.Errorf("the listing has %d, want all 3", got)
-	}
-}
-
-// TestLessTrustedReplacesNothing: a project or a URL adds ids and replaces
-// none, whatever its place in the order, until the user accepts exactly that
-// text. (C12)
-func TestLessTrustedReplacesNothing(t *testing.T) {
-	trusted := func(trust capability.Trust, hash string) func(*capability.Capability) {
-		return func(c *capability.Capability) { c.Trust, c.Hash = trust, hash }
-	}
-	const builtin, user, workspace, remote = capability.TrustBuiltin, capability.TrustUser, capability.TrustWorkspace, capability.TrustRemote
-	for _, row := range []struct {
-		first, second capability.Trust
-		accepted      string
-		wins          string
-	}{
-		{user, workspace, "", "first"}, {workspace, user, "", "second"}, {builtin, workspace, "", "first"},
-		{user, remote, "", "first"}, {remote, workspace, "", "first"}, {workspace, workspace, "", "second"},
-		{builtin, user, "", "second"}, {user, user, "", "second"},
-		{user, workspace, "sha256:second", "second"}, {user, workspace, "sha256:other", "first"}, {user, remote, "sha256:second", "second"},
-	} {
-		cfg := Config{Sources: []capability.Source{
-			from("first", tool("a", trusted(row.first, "sha256:first"))), from("second", tool("a", trusted(row.second, "sha256:second")), tool("b")),
-		}}
-		if row.accepted != "" {
-			cfg.Overrides = map[capability.ID]string{"tool:a": row.accepted}
-		}
-		s := loaded(t, cfg).Snapshot()
-		if e, _ := s.Get("tool:a"); e.Origin.Source != row.wins {
-			t.Errorf("%v then %v, accepted %q: the %s stands, want the %s", row.first, row.second, row.accepted, e.Origin.Source, row.wins)
-		}
-		lost := slices.Collect(s.Shadowed())[0]
-		said := strings.Contains(lost.Reasons.String(), "ken config set 'catalog.overrides.tool:a' "+lost.Hash)
-		want := lost.Trust < user && row.accepted != "sha256:second" && row.first != row.second
-		fix := "" // the user may replace Ken's own capabilities
-		if list := s.Problems(); len(list) > 0 {
-			fix = list[0].Fix
-		}
-		if said != want || strings.Contains(fix, "catalog.overrides") != want || (fix == "") != (lost.Trust == builtin) {
-			t.Errorf("%v then %v: reasons %q, fix %q; want the command that accepts it: %v", row.first, row.second, lost.Reasons, fix, want)
-		}
-	}
-	bad := tool("a", trusted(user, "sha256:first"), func(c *capability.Capability) {
-		c.Findings = []capability.Finding{{Rule: "override", Field: "description", Excerpt: "…"}}
-	})
-	s := loaded(t, Config{Sources: []capability.Source{from("user", bad), from("workspace", tool("a", trusted(workspace, "")))}}).Snapshot()
-	if e, _ := s.Get("tool:a"); e.Origin.Source != "user" {
-		t.Errorf("tool:a is from %s, want user: that it is quarantined gives its id to nobody", e.Origin.Source)
-	}
-}
-
-// TestServerIDsAreOfServers: a file cannot use the id of an MCP server's tool,
-// whatever its trust and whether or not the server was listed.
-func TestServerIDsAreOfServers(t *testing.T) {
-	claim := tool("a", func(c *capability.Capability) { c.ID = "mcp:memory/extra" })
-	shouted := tool("c", func(c *capability.Capability) { c.ID = "MCP:memory/loud" })
-	real := tool("b", func(c *capability.Capability) { c.ID = "mcp:memory/real" })
-	server := from("mcp:memory", real)
-	real.Origin.Format = mcptools.Format
-	s := loaded(t, Config{Sources: []capability.Source{from("file", claim, shouted), server}}).Snapshot()
-	if _, ok := s.Get("mcp:memory/extra"); ok {
-		t.Error("a file brought mcp:memory/extra")
-	}
-	if _, ok := s.Get("MCP:memory/loud"); ok {
-		t.Error("a file brought MCP:memory/loud")
-	}
-	if _, ok := s.Get("mcp:memory/real"); !ok {
-		t.Error("the server's own tool is gone")
-	}
-	p := s.Problems()[0]
-	if p.Code != "server-id" || p.Severity != capability.Grave || p.Origin.Path != "file.yaml" || s.Stats().Errors != 2 {
-		t.Errorf("problem = %+v, want a grave server-id of the file", p)
-	}
-}
-
 // TestUnicodeForms: an id is found in every Unicode form, and there is one entry
 // for all of them.
 func TestUnicodeForms(t *testing.T) {
@@ -200,26 +108,6 @@ func TestUnicodeForms(t *testing.T) {
 	// A source that does not seal what it brings is told.
 	if got := codes(s); !slices.Equal(got, []string{"id-form"}) {
 		t.Errorf("problems = %v, want id-form", got)
-	}
-}
-
-func TestFirstStandsWithinOneSource(t *testing.T) {
-	s := loaded(t, Config{Sources: []capability.Source{from("x", tool("a"), tool("a"))}}).Snapshot()
-	if e, _ := s.Get("tool:a"); e.Origin.Line != 1 || e.State != Active {
-		t.Errorf("tool:a is from line %d, %s, want line 1, active", e.Origin.Line, e.State)
-	}
-	if got := codes(s); !slices.Contains(got, "duplicate-id") {
-		t.Errorf("problems = %v, want duplicate-id", got)
-	}
-}
-
-func TestQuarantinedNeverStandsBeforeActive(t *testing.T) {
-	bad := tool("a", func(c *capability.Capability) {
-		c.Findings = []capability.Finding{{Rule: "override", Field: "description", Excerpt: "…"}}
-	})
-	s := loaded(t, Config{Sources: []capability.Source{from("user", tool("a")), from("workspace", bad)}}).Snapshot()
-	if e, _ := s.Get("tool:a"); e.Origin.Source != "user" {
-		t.Errorf("tool:a is from %s, want user: the other is quarantined", e.Origin.Source)
 	}
 }
 
@@ -284,259 +172,10 @@ func TestUnreadableSourceCostsOnlyItselfAndKeepsTheLastGood(t *testing.T) {
 	}
 }
 
-func TestFallbackOnlyWhileThereIsNothingElse(t *testing.T) {
-	starter, own := from("starter", tool("s")), from("own")
-	c := loaded(t, Config{Sources: []capability.Source{own}, Fallback: starter})
-	if _, ok := c.Snapshot().Get("tool:s"); !ok {
-		t.Error("the fallback is not used in an empty catalog")
-	}
-	s := c.Replace("own", capability.Batch{Capabilities: []*capability.Capability{tool("mine")}})
-	if _, ok := s.Get("tool:s"); ok || s.Len() != 1 {
-		t.Errorf("%d capabilities, want only the own one", s.Len())
-	}
-}
-
-// TestFallbackStaysBesideTexts: whoever adds a skill to what the program has adds
-// it, and one in the place of the program's own stands before that.
-func TestFallbackStaysBesideTexts(t *testing.T) {
-	text := func(kind capability.Kind, name string) *capability.Capability {
-		return tool(name, func(c *capability.Capability) { c.ID, c.Kind = capability.MakeID(kind, name), kind })
-	}
-	starter := from("starter", tool("s"), text(capability.KindSkill, "review"))
-	for _, c := range starter.batch.Capabilities {
-		c.Trust = capability.TrustBuiltin
-	}
-	own := from("own", text(capability.KindSkill, "review"), text(capability.KindCard, "card"), text(capability.KindCommand, "fix"))
-	c := loaded(t, Config{Sources: []capability.Source{own}, Fallback: starter})
-	s := c.Snapshot()
-	if _, ok := s.Get("tool:s"); !ok || s.Len() != 4 {
-		t.Errorf("%d capabilities, want the three texts and the tool of the fallback", s.Len())
-	}
-	if e, _ := s.Get("skill:review"); e.Origin.Source != "own" {
-		t.Errorf("skill:review is from %s, want own", e.Origin.Source)
-	}
-	if got := codes(s); len(got) != 0 {
-		t.Errorf("problems %v, want none: the fallback is there to be replaced", got)
-	}
-	if n := len(slices.Collect(s.Shadowed())); n != 1 {
-		t.Errorf("%d are shadowed, want the fallback's skill:review", n)
-	}
-	for _, kind := range []capability.Kind{capability.KindTool, capability.KindChannel, capability.KindProductivity} {
-		s = c.Replace("own", capability.Batch{Capabilities: []*capability.Capability{text(kind, "mine")}})
-		if _, ok := s.Get("tool:s"); ok || s.Len() != 1 {
-			t.Errorf("beside a %s there are %d capabilities, want it alone", kind, s.Len())
-		}
-	}
-}
-
-// TestNoRunner: a capability that nothing here runs is unavailable, with the
-// reason, and lint reports it. Texts and packages need no runner, and a catalog
-// without a check of runners reports nothing.
-func TestNoRunner(t *testing.T) {
-	const why = "nothing can run it in this version"
-	unrun := func(c *capability.Capability) string {
-		if c.RunBy() == "exec.git" {
-			return ""
-		}
-		return why
-	}
-	by := func(runner string) func(*capability.Capability) {
-		return func(c *capability.Capability) { c.Run = &capability.Recipe{Runner: runner} }
-	}
-	kind := func(k capability.Kind) func(*capability.Capability) {
-		return func(c *capability.Capability) { c.Kind = k }
-	}
-	tests := []struct {
-		name  string
-		unrun func(*capability.Capability) string
-		c     *capability.Capability
-		want  string
-	}{
-		{"run here", unrun, tool("x", by("exec.git")), ""},
-		{"run nowhere", unrun, tool("x", by("api.rest")), why},
-		{"no recipe", unrun, tool("x"), why},
-		{"a text", unrun, tool("x", kind(capability.KindSkill)), ""},
-		{"a package", unrun, tool("x", kind(capability.KindExtension)), ""},
-		{"its source says why", unrun, tool("x", func(c *capability.Capability) { c.Unavailable = "not installed" }), "not installed"},
-		{"nobody runs", nil, tool("x", by("api.rest")), ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c)}, Machine: Machine{Unrun: tt.unrun}}).Snapshot()
-			e, _ := s.Get("tool:x")
-			if got := e.Missing.String(); got != tt.want || e.Available != (tt.want == "") {
-				t.Errorf("Missing = %q, Available = %v, want %q", got, e.Available, tt.want)
-			}
-			if !strings.Contains(e.Verdict(), tt.want) {
-				t.Errorf("Verdict() = %q, want %q in it", e.Verdict(), tt.want)
-			}
-			if told := slices.Contains(codes(s), "no-runner"); told != (tt.want == why) {
-				t.Errorf("problems = %v, want no-runner: %v", s.Problems(), tt.want == why)
-			}
-		})
-	}
-	// Several in one file are one problem.
-	s := loaded(t, Config{Machine: Machine{Unrun: unrun}, Sources: []capability.Source{&fixed{name: "s", batch: capability.Batch{
-		Capabilities: []*capability.Capability{tool("a"), tool("b"), tool("c"), tool("d"), tool("e")},
-	}}}}).Snapshot()
-	if got := s.Problems(); len(got) != 1 || got[0].Message != "tool:a, tool:b, tool:c and 2 more: "+why {
-		t.Errorf("problems = %v, want one that counts them", got)
-	}
-}
-
-// TestOwnToolsAreRequired: the tools of the program can be required like any
-// other, by id, name or alias. (S4.14)
-func TestOwnToolsAreRequired(t *testing.T) {
-	for name, want := range map[string]bool{"shell": true, "tool:shell": true, "run_command": true, "ask_user": true, "nothing": false} {
-		c := tool("x", func(c *capability.Capability) { c.Kind, c.RequiredTools = capability.KindSkill, []string{name} })
-		s := loaded(t, Config{Sources: []capability.Source{from("s", c)}, Own: []capability.ID{"tool:shell", "tool:run_command"}, Machine: Machine{}}).Snapshot()
-		if e, _ := s.Get("tool:x"); e.Available != want {
-			t.Errorf("a skill that requires %s: available %v (%v), want %v", name, e.Available, e.Missing, want)
-		}
-	}
-}
-
-func TestAvailabilityNamesWhatIsMissing(t *testing.T) {
-	has := func(words string) func(string) bool {
-		return func(s string) bool { return slices.Contains(strings.Fields(words), s) }
-	}
-	m := Machine{Platform: "linux", HasSecret: has("KEY"), HasBin: has("git jq")}
-	needs := func(f func(*capability.Capability)) *capability.Capability { return tool("x", f) }
-	tests := []struct {
-		name string
-		c    *capability.Capability
-		want string // part of the one reason; empty: available
-	}{
-		{"nothing", needs(func(*capability.Capability) {}), ""},
-		{"all there", needs(func(c *capability.Capability) {
-			c.RequiredBins, c.RequiredSecrets, c.RequiredPlatforms = []string{"git"}, []string{"KEY"}, []string{"linux", "darwin"}
-		}), ""},
-		{"program", needs(func(c *capability.Capability) { c.RequiredBins = []string{"gh"} }), "program gh"},
-		{"secret", needs(func(c *capability.Capability) { c.RequiredSecrets = []string{"TOKEN"} }), "secret TOKEN"},
-		{"platform", needs(func(c *capability.Capability) { c.RequiredPlatforms = []string{"darwin"} }), "darwin"},
-		{"said by the source", needs(func(c *capability.Capability) { c.Unavailable = "not installed" }), "not installed"},
-		{"tool by name", needs(func(c *capability.Capability) { c.RequiredTools = []string{"dep"} }), ""},
-		{"program among a skill's tools", needs(func(c *capability.Capability) {
-			c.Kind, c.RequiredTools = capability.KindSkill, []string{"jq"}
-		}), ""},
-		{"tool that is nowhere", needs(func(c *capability.Capability) { c.RequiredTools = []string{"nowhere"} }), "nowhere"},
-		{"tool whose tool cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:middle"} }), "tool:middle"},
-		{"tools that need each other", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:round"} }), ""},
-		{"tool that cannot be used", needs(func(c *capability.Capability) { c.RequiredTools = []string{"tool:broken"} }), "tool:broken"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			broken := tool("broken", func(c *capability.Capability) { c.RequiredSecrets = []string{"TOKEN"} })
-			// By its id it comes after what needs it, so one pass is not enough.
-			middle := tool("middle", func(c *capability.Capability) { c.RequiredTools = []string{"zz"} })
-			last := tool("zz", func(c *capability.Capability) { c.RequiredTools = []string{"broken"} })
-			round := tool("round", func(c *capability.Capability) { c.RequiredTools = []string{"x"} })
-			s := loaded(t, Config{Sources: []capability.Source{from("s", tt.c, tool("dep"), broken, middle, last, round)}, Machine: m}).Snapshot()
-			e, _ := s.Get("tool:x")
-			if e.Available != (tt.want == "") || !strings.Contains(e.Missing.String(), tt.want) {
-				t.Errorf("Available = %v, Missing = %q, want a reason with %q", e.Available, e.Missing, tt.want)
-			}
-		})
-	}
-}
-
-func TestPins(t *testing.T) {
-	suspicious := func(c *capability.Capability) {
-		c.Findings = []capability.Finding{{Rule: "override", Field: "body", Line: 3, Excerpt: "…"}}
-	}
-	tests := []struct {
-		name string
-		c    *capability.Capability
-		pin  string
-		want State
-		say  string
-	}{
-		{"clean, no pin", tool("x"), "", Active, ""},
-		{"suspicious, no pin", tool("x", suspicious), "", Quarantined, "override"},
-		{"suspicious, pinned", tool("x", suspicious), "sha256:x", Active, "released"},
-		{"clean, pinned", tool("x"), "sha256:x", Active, ""},
-		{"changed since pinned", tool("x"), "sha256:old", Quarantined, "changed since it was pinned: catalog.pins has sha256:old, it is now sha256:x"},
-		{"a warning alone", tool("x", func(c *capability.Capability) {
-			c.Findings = []capability.Finding{{Rule: "bidi", Severity: capability.Warning}}
-		}), "", Active, "bidi"},
-		{"Ken's own name", tool("discover-capabilities"), "", Quarantined, "looks like discover_capabilities"},
-		{"Ken's own name as an id", tool("y", func(c *capability.Capability) { c.ID = "tool:invoke_capability" }), "", Quarantined, "looks like invoke_capability"},
-		{"Ken's own name as an alias", tool("y", func(c *capability.Capability) { c.Aliases = []string{"Ask_User"} }), "", Quarantined, "looks like ask_user"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg := Config{Sources: []capability.Source{from("s", tt.c)}}
-			if tt.pin != "" {
-				cfg.Pins = map[capability.ID]string{tt.c.ID: tt.pin}
-			}
-			e, _ := loaded(t, cfg).Snapshot().Get(tt.c.ID)
-			if e.State != tt.want || !strings.Contains(e.Reasons.String(), tt.say) {
-				t.Errorf("State = %s, Reasons = %q, want %s with %q", e.State, e.Reasons, tt.want, tt.say)
-			}
-		})
-	}
-}
-
-// TestServersShareNames: two MCP servers of one kind have the same tools, which
-// is nothing to warn of; one server with a name twice is.
-func TestServersShareNames(t *testing.T) {
-	of := func(server, id string) *capability.Capability {
-		return tool("read_file", func(c *capability.Capability) { c.ID, c.Category = capability.ID(id), server })
-	}
-	tests := []struct {
-		name string
-		list []*capability.Capability
-		want int
-	}{
-		{"two servers", []*capability.Capability{of("one", "mcp:one/read_file"), of("two", "mcp:two/read_file")}, 0},
-		{"one server", []*capability.Capability{of("one", "mcp:one/read_file"), of("one", "mcp:one/Read_file")}, 1},
-		{"a server and a file", []*capability.Capability{of("one", "mcp:one/read_file"), tool("read_file")}, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			src := from("s", tt.list...)
-			for _, c := range tt.list {
-				if c.Category != "general" {
-					c.Origin.Format = mcptools.Format
-				}
-			}
-			var got []capability.Problem
-			for _, p := range loaded(t, Config{Sources: []capability.Source{src}}).Snapshot().Problems() {
-				if p.Code == "same-name" {
-					got = append(got, p)
-				}
-			}
-			if len(got) != tt.want {
-				t.Errorf("same-name = %v, want %d of them", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestNamesThatLookAlikeAreFlagged(t *testing.T) {
-	shadow := tool("Read-File", func(c *capability.Capability) { c.Trust = capability.TrustRemote })
-	again := tool("read_file", func(c *capability.Capability) { c.ID = "other/read_file" })
-	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("read_file"), shadow, again, tool("write_file"))}}).Snapshot()
-	var alike, same []capability.Problem
-	for _, p := range s.Problems() {
-		switch p.Code {
-		case "looks-alike":
-			alike = append(alike, p)
-		case "same-name":
-			same = append(same, p)
-		}
-	}
-	if len(alike) == 0 || alike[0].Subject != shadow.ID {
-		t.Errorf("looks-alike = %v, want the less trusted %s", alike, shadow.ID)
-	}
-	if len(same) != 1 {
-		t.Errorf("same-name = %v, want one for read_file", same)
-	}
-}
-
-// TestShadowingNamesAreFlagged puts every name of the corpus beside the one it
-// shadows.
-func TestShadowingNamesAreFlagged(t *testing.T) {
+// TestLargeShadowingNamesAreFlagged puts every name of the corpus beside the one
+// it shadows.
+func TestLargeShadowingNamesAreFlagged(t *testing.T) {
+	testkit.CI(t, "a whole corpus")
 	dir := os.Getenv("KEN_ATTACKS")
 	if dir == "" {
 		t.Skip("KEN_ATTACKS is not set: the corpus is elsewhere")
@@ -567,65 +206,15 @@ func TestShadowingNamesAreFlagged(t *testing.T) {
 	}
 }
 
-func TestBodiesOfUntrustedPlacesAreWithheld(t *testing.T) {
-	for _, tt := range []struct {
-		trust    capability.Trust
-		allow    bool
-		withheld bool
-	}{
-		{capability.TrustBuiltin, false, false}, {capability.TrustUser, false, false},
-		{capability.TrustWorkspace, false, true}, {capability.TrustRemote, false, true},
-		{capability.TrustWorkspace, true, false},
-	} {
-		c := tool("x", func(c *capability.Capability) { c.Trust = tt.trust })
-		e, _ := loaded(t, Config{Sources: []capability.Source{from("s", c)}, WorkspaceBodies: tt.allow}).Snapshot().Get("tool:x")
-		if (e.Withheld != "") != tt.withheld {
-			t.Errorf("trust %s, allowed %v: Withheld = %q, want withheld %v", tt.trust, tt.allow, e.Withheld, tt.withheld)
-		}
-	}
-}
-
-func TestQuarantinedNamesakeDoesNotGetInTheWay(t *testing.T) {
-	mine := tool("mine", func(c *capability.Capability) { c.RequiredTools = []string{"helper"} })
-	evil := tool("helper", func(c *capability.Capability) {
-		c.ID, c.Trust = "evil/helper", capability.TrustWorkspace
-		c.Findings = []capability.Finding{{Rule: "override"}}
-	})
-	victim := tool("victim", func(c *capability.Capability) { c.RequiredTools = []string{"evil/helper"} })
-	s := loaded(t, Config{Sources: []capability.Source{from("user", mine, tool("helper")), from("workspace", evil, victim)}}).Snapshot()
-	if e, _ := s.Get("tool:mine"); !e.Available || len(e.Requires) != 1 || e.Requires[0] != "tool:helper" {
-		t.Errorf("mine requires %v, available %v (%v); want the user's helper", e.Requires, e.Available, e.Missing)
-	}
-	if e, err := s.Lookup("helper"); err != nil || e.ID != "tool:helper" {
-		t.Errorf("Lookup(helper) = %v, %v, want the user's", e, err)
-	}
-	if e, _ := s.Get("tool:victim"); e.Available {
-		t.Error("what needs a quarantined capability counts as usable")
-	}
-}
-
-func TestNamesThatAreNowhereAreReported(t *testing.T) {
-	src := from("s", tool("search"))
-	src.batch.Presets = []capability.Preset{{Name: "p", Members: []string{"search", "serch"}, Origin: capability.Origin{Path: "presets.yaml", Line: 2}}}
-	s := loaded(t, Config{Sources: []capability.Source{src}, Mentions: []Mention{
-		{ID: "tool:search", By: "capabilities.exclude", Origin: "ken.yaml:3"}, {ID: "tool:gone", By: "catalog.pins", Origin: "ken.yaml:5"},
-	}}).Snapshot()
-	var got []string
-	for _, p := range s.Problems() {
-		got = append(got, p.String())
-	}
-	want := []string{
-		"ken.yaml:5: warning: catalog.pins names tool:gone, which is not in the catalog; remove it, or correct it",
-		"presets.yaml:2: warning: the preset p names serch, which is not in the catalog; did you mean search?",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 func TestLookupSaysWhatWasMeant(t *testing.T) {
 	other := tool("b", func(c *capability.Capability) { c.ID, c.Name = "srv/search", "search" })
-	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("search"), other, tool("web-browser"))}}).Snapshot()
+	evil := tool("helper", func(c *capability.Capability) {
+		c.ID, c.Findings = "evil/helper", []capability.Finding{{Rule: "override"}}
+	})
+	s := loaded(t, Config{Sources: []capability.Source{from("s", tool("search"), other, tool("web-browser"), tool("helper"), evil)}}).Snapshot()
+	if e, err := s.Lookup("helper"); err != nil || e.ID != "tool:helper" {
+		t.Errorf("Lookup(helper) = %v, %v, want the one that is not quarantined", e, err)
+	}
 	if e, err := s.Lookup("web-browser"); err != nil || e.ID != "tool:web-browser" {
 		t.Errorf("Lookup(web-browser) = %v, %v", e, err)
 	}
