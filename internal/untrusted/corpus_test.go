@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // A sample is one row of the attack corpora.
@@ -127,7 +129,8 @@ func TestUnicodeSmuggling(t *testing.T) {
 	}
 }
 
-func TestRealCatalogs(t *testing.T) {
+func TestLargeRealCatalogs(t *testing.T) {
+	testkit.CI(t, "whole catalogs")
 	for _, c := range []struct {
 		name string
 		rows int

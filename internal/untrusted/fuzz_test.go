@@ -39,29 +39,7 @@ func FuzzLine(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, limit := range [...]int{0, 1, 40, 100} {
-			got := Line(s, limit)
-			checkShown(t, got)
-			if strings.ContainsAny(got, "\n\t") {
-				t.Errorf("Line(%+q) = %q, want one line", s, got)
-			}
-			most := max(limit, 24)
-			if limit == 0 {
-				most = DefaultLine
-			}
-			if n := utf8.RuneCountInString(got); n > most {
-				t.Errorf("Line(%+q, %d) has %d runes, want at most %d", s, limit, n, most)
-			}
-			if again := Line(got, limit); again != got {
-				t.Errorf("Line(%+q, %d) = %+q, want it unchanged", got, limit, again)
-			}
-			if len(markers(got)) > 0 {
-				t.Errorf("Line(%+q) = %+q, want no markers", s, got)
-			}
-		}
-		shown := Terminal(s)
-		checkShown(t, shown)
-		if again := Terminal(shown); again != shown {
-			t.Errorf("Terminal(%+q) = %+q, want it unchanged", shown, again)
+			checkLine(t, s, limit)
 		}
 	})
 }

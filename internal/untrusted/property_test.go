@@ -28,25 +28,34 @@ func TestRenderProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := nasty().Draw(t, "s")
 		limit := rapid.IntRange(0, 80).Draw(t, "limit")
-		got := Line(s, limit)
-		checkShown(t, got)
-		most := max(limit, 24)
-		if limit == 0 {
-			most = DefaultLine
-		}
-		if n := utf8.RuneCountInString(got); n > most {
-			t.Errorf("Line(%+q, %d) has %d runes, want at most %d", s, limit, n, most)
-		}
-		if again := Line(got, limit); again != got {
-			t.Errorf("Line(%+q, %d) = %+q, want it unchanged", got, limit, again)
-		}
-		shown := Terminal(s)
-		checkShown(t, shown)
-		if again := Terminal(shown); again != shown {
-			t.Errorf("Terminal(%+q) = %+q, want it unchanged", shown, again)
-		}
+		checkLine(t, s, limit)
 		checkBlock(t, Block(s, BlockConfig{Max: limit}))
 	})
+}
+
+// checkLine checks what holds of any text that is shown in a line, and of one
+// that is shown to a person.
+func checkLine(t errorer, s string, limit int) {
+	got := Line(s, limit)
+	checkShown(t, got)
+	if strings.ContainsAny(got, "\n\t") || len(markers(got)) > 0 {
+		t.Errorf("Line(%+q) = %q, want one line without markers", s, got)
+	}
+	most := max(limit, 24)
+	if limit == 0 {
+		most = DefaultLine
+	}
+	if n := utf8.RuneCountInString(got); n > most {
+		t.Errorf("Line(%+q, %d) has %d runes, want at most %d", s, limit, n, most)
+	}
+	if again := Line(got, limit); again != got {
+		t.Errorf("Line(%+q, %d) = %+q, want it unchanged", got, limit, again)
+	}
+	shown := Terminal(s)
+	checkShown(t, shown)
+	if again := Terminal(shown); again != shown {
+		t.Errorf("Terminal(%+q) = %+q, want it unchanged", shown, again)
+	}
 }
 
 func TestScanProperties(t *testing.T) {
