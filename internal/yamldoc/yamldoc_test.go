@@ -5,134 +5,80 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
-func TestParseKeepsOrderLinesAndTypes(t *testing.T) {
-	m, err := Parse([]byte("\ufeffid: tool:x\r\nn: 3\r\nf: 0.5\r\non: true\r\nnone:\r\nlist: [a, 2]\r\nmap: { type: object, p: { q: {} } }\r\ntext: >\r\n  two\r\n  lines\r\n"), Limits{})
+// TestParse holds what the documents of testdata/parse.txtar are parsed to
+// against what is wanted. KEN_UPDATE_GOLDEN=1 writes that anew.
+func TestParse(t *testing.T) {
+	const path = "testdata/parse.txtar"
+	a, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(Value{Any: m}.JSON())
-	want := `{"id":"tool:x","n":3,"f":0.5,"on":true,"none":null,"list":["a",2],"map":{"type":"object","p":{"q":{}}},"text":"two lines\n"}`
-	if got != want {
-		t.Errorf("JSON() = %s, want %s", got, want)
-	}
-	if f := m.Fields[5]; f.Key != "list" || f.Line != 6 {
-		t.Errorf("field 5 = %s at line %d, want list at line 6", f.Key, f.Line)
-	}
-}
-
-func TestParseRefusesWithLineAndMend(t *testing.T) {
-	deep := strings.Repeat("[", 20000)
-	wide := strings.Repeat("k: 1\n", 100000)
-	bomb := "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n"
-	tests := []struct {
-		name, in, message string
-		line              int
-	}{
-		{"duplicate key", "a: 1\nb: 2\na: 3\n", "already", 3},
-		{"alias", bomb, "anchors, aliases", 1},
-		{"tag", "a: 1\nb: !\nc: 2\n", "YAML tag", 2},
-		{"merge key", "<<: {a: 1}\n", "anchors, aliases", 1},
-		{"deep flow", deep, "nested deeper", 1},
-		{"deep dashes", strings.Repeat("- ", 5000) + "x", "nested deeper", 1},
-		{"wide", wide[:60000], "more than 4000 keys", 4001},
-		{"large", wide, "bytes, more than", 0},
-		{"NUL", "a: 1\nb: \x00\n", "NUL", 2},
-		{"not UTF-8", "a: 1\nb: \xff\n", "UTF-8", 2},
-		{"two documents", "a: 1\n---\nb: 2\n", "second document", 3},
-		{"list root", "- a\n- b\n", "want keys and values", 1},
-		{"bad indentation", "a:\n  b: 1\n c: 2\n", "", 3},
-		{"unclosed", "a: [1, 2\n", "", 1},
-		{"infinity", "a: .inf\n", "infinity", 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			start := time.Now()
-			m, err := Parse([]byte(tt.in), Limits{})
-			var e *Error
-			if !errors.As(err, &e) {
-				t.Fatalf("Parse = %v, %v, want an *Error", m, err)
+	for i := 0; i+1 < len(a.Files); i += 2 {
+		in := string(a.Files[i].Data)
+		if strings.HasSuffix(a.Files[i].Name, "(quoted)") {
+			if in, err = strconv.Unquote(strings.TrimSpace(in)); err != nil {
+				t.Fatal(err)
 			}
-			if !strings.Contains(e.Message, tt.message) || e.Line != tt.line {
-				t.Errorf("Parse error = %q at line %d, want %q at line %d", e.Message, e.Line, tt.message, tt.line)
-			}
-			if took := time.Since(start); took > time.Minute {
-				t.Errorf("refusal took %v", took)
-			}
-		})
-	}
-}
-
-func TestLinesAreCountedOnceWithCRLF(t *testing.T) {
-	m, err := Parse([]byte("# a comment\r\n# another\r\na: 1 # one\r\nb: 2\r\n"), Limits{})
-	if err != nil || m.Fields[0].Line != 3 || m.Fields[1].Line != 4 {
-		t.Errorf("Parse = %+v, %v, want a on line 3 and b on line 4", m, err)
-	}
-}
-
-func TestPlainScalarsGoOnPastAColon(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"exclude: [skill:deploy]", `{"exclude":["skill:deploy"]}`},
-		{`pins: {skill:s: "sha256:00ff"}`, `{"pins":{"skill:s":"sha256:00ff"}}`},
-		{`pins: {skill:s: 'it''s', tool:a:b: x, c: 1}`, `{"pins":{"skill:s":"it's","tool:a:b":"x","c":1}}`},
-		{"triggers: { keywords: [a:b, c] }", `{"triggers":{"keywords":["a:b","c"]}}`},
-		{"a: {tool:a:b: c:d, u: http://x/y}", `{"a":{"tool:a:b":"c:d","u":"http://x/y"}}`},
-		{"a: {http://x/y: 1, skill:http://z: true}", `{"a":{"http://x/y":1,"skill:http://z":true}}`},
-		{"a: {skill:s: [x:y, {b:c: d}], e:f: {g: h}}", `{"a":{"skill:s":["x:y",{"b:c":"d"}],"e:f":{"g":"h"}}}`},
-		{"a: {b:c}", `{"a":{"b:c":null}}`},
-		{"a: {b:c:, d: e}", `{"a":{"b:c":null,"d":"e"}}`},
-		{"a: [b:, c]", `{"a":[{"b":null},"c"]}`},
-		{"a: [b:c:, d::e, f:[g], h]", `{"a":[{"b:c":null},"d::e",{"f":["g"]},"h"]}`},
-		{"a: {12:30, 1:2: 3}", `{"a":{"12:30":null,"1:2":3}}`},
-		{`{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`, `{"a":1,"b":"c:d","e":["f:g",{"h":true}]}`},
-		{`{'a':1, b: [x: y], c:"d"}`, `{"a":1,"b":[{"x":"y"}],"c":"d"}`},
-		{"a: |\n  {b:c}\nd: 'e:{f:g}'", `{"a":"{b:c}\n","d":"e:{f:g}"}`},
-	}
-	for _, tt := range tests {
-		v, err := ParseValue([]byte(tt.in), Limits{})
-		if got := string(v.JSON()); err != nil || got != tt.want {
-			t.Errorf("ParseValue(%q) = %s, %v, want %s", tt.in, got, err, tt.want)
+		}
+		got, want := parsed(in), string(a.Files[i+1].Data)
+		a.Files[i+1].Data = []byte(got)
+		if got != want && os.Getenv("KEN_UPDATE_GOLDEN") == "" {
+			t.Errorf("%s: parsed to\n%swant\n%s", a.Files[i].Name, got, want)
 		}
 	}
-	m, err := Parse([]byte("a: 1\npins: {\n  skill:s: x,\n  tool:t: y }\nb: 2\n"), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pins := m.Fields[1].Value.Any.(*Map)
-	if f := pins.Fields[1]; f.Key != "tool:t" || f.Line != 4 || f.Value.Line != 4 || m.Fields[2].Line != 5 {
-		t.Errorf("second pin = %+v, then %+v, want tool:t on line 4 and b on line 5", f, m.Fields[2])
-	}
-	if v, err := ParseValue([]byte(`a: {b:c: "d, e"}`), Limits{}); err == nil || !strings.Contains(err.Error(), "put the key in quotes") {
-		t.Errorf("a quoted comma after such a key: ParseValue = %s, %v, want it refused", v.JSON(), err)
+	if os.Getenv("KEN_UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-func TestSyntaxErrorsTeach(t *testing.T) {
-	nested := ""
-	for i := range 80 {
-		nested += strings.Repeat(" ", i) + "k:\n"
+// parsed is what a document is parsed to, as text.
+func parsed(in string) string {
+	v, err := ParseValue([]byte(in), Limits{})
+	if err != nil {
+		var e *Error
+		return fmt.Sprintf("%v\nan *Error: %v\n", err, errors.As(err, &e))
 	}
-	tests := []struct{ name, in, want string }{
-		{"tab", "a: 1\nb:\n\tc: 2\n", "line 3: a tab stands where YAML wants spaces; indent with spaces"},
-		{"tab after spaces", "b:\n  c: 1\n \td: 2\n", "line 3: a tab stands where YAML wants spaces; indent with spaces"},
-		{"tab in a list", "b:\n\t- c\n", "line 2: a tab stands where YAML wants spaces; indent with spaces"},
-		{"second colon", "name: x\ndescription: note: this\nz: 1\n", "line 2: a second \": \" stands in one value; put the value in quotes"},
-		{"open quote", "a: 1\nb: \"x\n", "line 2: a quote is opened and never closed; close it, or leave both quotes out"},
-		{"repeated key", "a: 1\nb: 2\na: 3\n", "line 3: key a is already given on line 1; keep one of them"},
-		{"repeated after a section with comments only", "m:\n  # a: 1\nb: 2\nm:\n  a: 1\n", "line 4: key m is already given on line 1; that one has no values: move the lines from here below it, or remove it"},
-		{"repeated in a nested map", "m:\n  a: 1\n  a: 2\n", "line 3: key a is already given on line 2; keep one of them"},
-		{"deep", nested, "line 65: nested deeper than 64 levels; flatten it"},
+	lines := ""
+	if m, ok := v.Any.(*Map); ok {
+		lines = linesOf(m, "")
+	} else if _, err := Parse([]byte(in), Limits{}); err != nil {
+		lines = fmt.Sprintf("as a map: %v\n", err)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Parse([]byte(tt.in), Limits{}); err == nil || err.Error() != tt.want {
-				t.Errorf("Parse(%q) = %v, want %s", tt.in, err, tt.want)
-			}
-		})
+	return string(v.JSON()) + "\n" + lines
+}
+
+// linesOf tells the lines of the keys of a map and of the maps in it.
+func linesOf(m *Map, in string) (lines string) {
+	for _, f := range m.Fields {
+		lines += fmt.Sprintf("line %d %s%s\n", f.Line, in, f.Key)
+		if inner, ok := f.Value.Any.(*Map); ok {
+			lines += linesOf(inner, in+f.Key+".")
+		}
+	}
+	return lines
+}
+
+// TestParseBounds: what is too deep, too wide or too large is refused.
+func TestParseBounds(t *testing.T) {
+	wide := strings.Repeat("k: 1\n", 100000)
+	for in, want := range map[string]string{
+		strings.Repeat("[", 20000): "line 1: nested deeper", strings.Repeat("- ", 5000) + "x": "line 1: nested deeper",
+		wide[:60000]: "line 4001: more than 4000 keys", wide: "bytes, more than",
+	} {
+		if _, err := Parse([]byte(in), Limits{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%.20q…) = %v, want %q", in, err, want)
+		}
 	}
 }
 
