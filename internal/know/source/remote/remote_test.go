@@ -117,30 +117,53 @@ func mustLoad(t *testing.T, s capability.Source) capability.Batch {
 	return b
 }
 
+// loads loads, and checks which capabilities come and the codes of problems.
+func loads(t *testing.T, what string, r *Remote, ids, codes string) capability.Batch {
+	t.Helper()
+	b := mustLoad(t, r)
+	if sourcetest.IDs(b) != ids || codesOf(b) != codes {
+		t.Fatalf("%s: %q with the problems %v, want %q with %q", what, sourcetest.IDs(b), b.Problems, ids, codes)
+	}
+	return b
+}
+
+// refuses loads, and checks that it cannot: of which kind the error is, what it
+// says, and that it shows no secret.
+func refuses(t *testing.T, r *Remote, kind capability.ErrorKind, words ...string) {
+	t.Helper()
+	_, err := r.Load(context.Background())
+	if err == nil || kind != 0 && capability.KindOf(err) != kind || strings.Contains(err.Error(), "SECRET") {
+		t.Fatalf("Load = %v, want an error of kind %v without a secret", err, kind)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("Load = %v, want %q in it", err, w)
+		}
+	}
+}
+
+// body checks what the details of a capability say.
+func body(t *testing.T, r *Remote, c *capability.Capability, want string) {
+	t.Helper()
+	if d, err := r.Detail(context.Background(), c); err != nil || d.Body != want {
+		t.Errorf("Detail(%s) = %q, %v, want %q", c.ID, d.Body, err, want)
+	}
+}
+
 func TestRemoteLoadAndDetail(t *testing.T) {
 	s := newSite(t, text(sourcetest.Card))
 	for _, dir := range []string{"", t.TempDir()} {
 		r := s.remote(t, "/token-economy.md", Config{CacheDir: dir})
-		b := mustLoad(t, r)
-		if len(b.Capabilities) != 1 {
-			t.Fatalf("%d capabilities, want 1: %v", len(b.Capabilities), b.Problems)
-		}
+		b := loads(t, "a card", r, "token-economy", "card-size")
 		c := b.Capabilities[0]
-		if c.ID != "token-economy" || c.Trust != capability.TrustRemote {
-			t.Errorf("capability %s has trust %v, want token-economy with remote", c.ID, c.Trust)
-		}
 		want := capability.Origin{Source: s.URL + "/token-economy.md", Format: "card", Location: capability.Remote, Path: s.URL + "/token-economy.md", Line: 1}
-		if c.Origin != want {
-			t.Errorf("origin = %+v, want %+v", c.Origin, want)
+		if c.Trust != capability.TrustRemote || c.Origin != want {
+			t.Errorf("trust %v, origin %+v, want remote, %+v", c.Trust, c.Origin, want)
 		}
-		for _, p := range b.Problems {
-			if p.Origin.Location != capability.Remote || p.Origin.Path != want.Path {
-				t.Errorf("problem %v is not at the address", p)
-			}
+		if p := b.Problems[0]; p.Origin.Location != capability.Remote || p.Origin.Path != want.Path {
+			t.Errorf("problem %v is not at the address", p)
 		}
-		if d, err := r.Detail(context.Background(), c); err != nil || d.Body != "Saves tokens." {
-			t.Errorf("Detail = %q, %v, want the body", d.Body, err)
-		}
+		body(t, r, c, "Saves tokens.")
 	}
 }
 
@@ -290,99 +313,64 @@ func TestRemoteNotModified(t *testing.T) {
 
 func TestRemotePin(t *testing.T) {
 	good, bad := channelList("a"), channelList("a", "evil")
-	pin := hashBytes([]byte(good))
 	s := newSite(t, text(bad))
-	dir := t.TempDir()
-	cfg := Config{CacheDir: dir, SHA256: pin}
-
-	_, err := s.remote(t, "/channels.yaml", cfg).Load(context.Background())
-	if err == nil || !strings.Contains(err.Error(), pin) || !strings.Contains(err.Error(), hashBytes([]byte(bad))) || !strings.Contains(err.Error(), "sha256:") {
-		t.Fatalf("Load of other content: %v, want both hashes and the setting", err)
-	}
-	if capability.KindOf(err) != capability.Conflict {
-		t.Errorf("Load of other content: kind %v, want conflict", capability.KindOf(err))
-	}
-
+	cfg := Config{CacheDir: t.TempDir(), SHA256: hashBytes([]byte(good))}
+	refuses(t, s.remote(t, "/channels.yaml", cfg), capability.Conflict, cfg.SHA256, hashBytes([]byte(bad)), "sha256:")
 	s.serve(text(good))
 	r := s.remote(t, "/channels.yaml", cfg)
-	if b := mustLoad(t, r); sourcetest.IDs(b) != "channel:a" || len(b.Problems) != 0 {
-		t.Fatalf("pinned content: %q, problems %v", sourcetest.IDs(b), b.Problems)
-	}
+	loads(t, "pinned content", r, "channel:a", "")
 	s.serve(text(bad))
 	for name, r := range map[string]*Remote{"same process": r, "new process": s.remote(t, "/channels.yaml", cfg)} {
-		b := mustLoad(t, r)
-		if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "remote-pin" || b.Problems[0].Severity != capability.Grave {
-			t.Errorf("%s after a change: %q, problems %v, want the last good and remote-pin", name, sourcetest.IDs(b), b.Problems)
+		if b := loads(t, name+" after a change", r, "channel:a", "remote-pin"); b.Problems[0].Severity != capability.Grave {
+			t.Errorf("%s: %v, want it grave", name, b.Problems[0])
 		}
 	}
 	cfg.SHA256 = hashBytes([]byte(bad))
-	if b := mustLoad(t, s.remote(t, "/channels.yaml", cfg)); sourcetest.IDs(b) != "channel:a channel:evil" || len(b.Problems) != 0 {
-		t.Errorf("after the pin was moved: %q, problems %v", sourcetest.IDs(b), b.Problems)
-	}
+	loads(t, "after the pin was moved", s.remote(t, "/channels.yaml", cfg), "channel:a channel:evil", "")
 }
 
 func TestRemoteChangedSinceFirst(t *testing.T) {
 	old, changed := channelList("a"), channelList("a", "b")
 	s := newSite(t, text(old))
-	dir := t.TempDir()
-	mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
+	cfg := Config{CacheDir: t.TempDir()}
+	mustLoad(t, s.remote(t, "/channels.yaml", cfg))
 	s.serve(text(changed))
 	for range 2 { // it is said again until somebody vouches for it
-		b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
-		if sourcetest.IDs(b) != "channel:a channel:b" || codesOf(b) != "remote-changed" || b.Problems[0].Severity != capability.Warning {
-			t.Fatalf("after a change: %q, problems %v, want the new content and a warning", sourcetest.IDs(b), b.Problems)
-		}
-		if s := b.Problems[0].String(); !strings.Contains(s, hashBytes([]byte(old))) || !strings.Contains(s, hashBytes([]byte(changed))) {
-			t.Errorf("problem %q does not name both hashes", s)
+		b := loads(t, "after a change", s.remote(t, "/channels.yaml", cfg), "channel:a channel:b", "remote-changed")
+		if p := b.Problems[0]; p.Severity != capability.Warning || !strings.Contains(p.String(), hashBytes([]byte(old))) || !strings.Contains(p.String(), hashBytes([]byte(changed))) {
+			t.Errorf("problem %q, want a warning with both hashes", p)
 		}
 	}
-	b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir, SHA256: hashBytes([]byte(changed))}))
-	if len(b.Problems) != 0 {
-		t.Errorf("after it was pinned: %v", b.Problems)
-	}
+	cfg.SHA256 = hashBytes([]byte(changed))
+	loads(t, "after it was pinned", s.remote(t, "/channels.yaml", cfg), "channel:a channel:b", "")
 }
 
 func TestRemoteStale(t *testing.T) {
 	s := newSite(t, text(sourcetest.Card))
-	dir := t.TempDir()
-	old := s.remote(t, "/a.md", Config{CacheDir: dir})
-	mustLoad(t, old)
+	cfg := Config{CacheDir: t.TempDir()}
+	mustLoad(t, s.remote(t, "/a.md", cfg))
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	hour := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(copyPath(dir, s.URL+"/a.md"), hour, hour); err != nil {
+	if err := os.Chtimes(copyPath(cfg.CacheDir, s.URL+"/a.md"), hour, hour); err != nil {
 		t.Fatal(err)
 	}
-	r := s.remote(t, "/a.md", Config{CacheDir: dir})
-	b := mustLoad(t, r)
-	stale := b.Problems[len(b.Problems)-1]
-	if len(b.Capabilities) != 1 || stale.Code != "remote-stale" || stale.Severity != capability.Warning {
-		t.Fatalf("%d capabilities, problems %v, want the copy and a warning", len(b.Capabilities), b.Problems)
+	r := s.remote(t, "/a.md", cfg)
+	b := loads(t, "a page that is down", r, "token-economy", "card-size remote-stale")
+	if p := b.Problems[1]; p.Severity != capability.Warning || !strings.Contains(p.Message, "502 Bad Gateway") || !strings.Contains(p.Message, "is used, 1 h") {
+		t.Errorf("problem = %q, want a warning with the cause and the age", p)
 	}
-	if !strings.Contains(stale.Message, "502 Bad Gateway") || !strings.Contains(stale.Message, "is used, 1 h") {
-		t.Errorf("problem = %q, want the cause and the age", stale.Message)
-	}
-	if d, err := r.Detail(context.Background(), b.Capabilities[0]); err != nil || d.Body != "Saves tokens." {
-		t.Errorf("Detail from the copy = %q, %v", d.Body, err)
-	}
+	body(t, r, b.Capabilities[0], "Saves tokens.")
 	s.serve(text(sourcetest.Card))
-	if b := mustLoad(t, r); strings.Contains(codesOf(b), "remote-") {
-		t.Errorf("once it answers again: %v", b.Problems)
-	}
+	loads(t, "once it answers again", r, "token-economy", "card-size")
 }
 
 // TestRemoteNothingToFallBackTo: without a copy the error says the cause.
 func TestRemoteNothingToFallBackTo(t *testing.T) {
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
-	_, err := s.remote(t, "/a.md?key=SECRET", Config{}).Load(context.Background())
-	if capability.KindOf(err) != capability.Unavailable || !strings.Contains(err.Error(), "404 Not Found") || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("Load = %v, want the status and no secret", err)
-	}
+	refuses(t, s.remote(t, "/a.md?key=SECRET", Config{}), capability.Unavailable, "404 Not Found")
 	gone := newSite(t, nil)
 	gone.Close()
-	_, err = gone.remote(t, "/a.md?key=SECRET", Config{}).Load(context.Background())
-	if capability.KindOf(err) != capability.Unavailable || strings.Contains(err.Error(), "SECRET") {
-		t.Errorf("Load = %v, want unavailable and no secret", err)
-	}
+	refuses(t, gone.remote(t, "/a.md?key=SECRET", Config{}), capability.Unavailable)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := s.remote(t, "/a.md", Config{}).Load(ctx); !errors.Is(err, context.Canceled) {
@@ -392,18 +380,13 @@ func TestRemoteNothingToFallBackTo(t *testing.T) {
 
 func TestRemoteUnusableContentKeepsTheLastGood(t *testing.T) {
 	s := newSite(t, text(channelList("a")))
-	dir := t.TempDir()
-	r := s.remote(t, "/channels.yaml", Config{CacheDir: dir})
+	cfg := Config{CacheDir: t.TempDir()}
+	r := s.remote(t, "/channels.yaml", cfg)
 	mustLoad(t, r)
 	s.serve(text("channels: [\n"))
-	b := mustLoad(t, r)
-	if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "bad-list remote-unusable" {
-		t.Errorf("after a broken page: %q, problems %v", sourcetest.IDs(b), b.Problems)
-	}
+	loads(t, "after a broken page", r, "channel:a", "bad-list remote-unusable")
 	s.Close()
-	if b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir})); sourcetest.IDs(b) != "channel:a" {
-		t.Errorf("the copy on disk is %q, want the last good", sourcetest.IDs(b))
-	}
+	loads(t, "the copy on disk", s.remote(t, "/channels.yaml", cfg), "channel:a", "remote-stale")
 }
 
 func TestRemoteBounds(t *testing.T) {
@@ -478,10 +461,7 @@ func TestRemoteBounds(t *testing.T) {
 			}
 			r := s.remote(t, "/channels.yaml", Config{Timeout: timeout})
 			r.limit = limit
-			_, err := r.Load(context.Background())
-			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "SECRET") {
-				t.Errorf("Load = %v, want %q", err, tt.want)
-			}
+			refuses(t, r, 0, tt.want)
 			if n := s.requests.Load(); n > 1+maxRedirects {
 				t.Errorf("%d requests, want at most %d", n, 1+maxRedirects)
 			}
@@ -501,16 +481,13 @@ func TestRemotePrivateAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = r.Load(context.Background())
-		if capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "not a public address") {
-			t.Errorf("Load from %s = %v, want a refusal", host, err)
-		}
+		refuses(t, r, capability.Denied, "not a public address")
 	}
 	// A name that leads here, but is not this machine's by its spelling.
 	s := newSite(t, text(channelList("a")))
-	_, err := s.remote(t, "/channels.yaml", Config{Client: s.client(false)}).Load(context.Background())
-	if capability.KindOf(err) != capability.Denied || s.requests.Load() != 0 {
-		t.Errorf("Load through a name that leads here = %v after %d requests, want a refusal", err, s.requests.Load())
+	refuses(t, s.remote(t, "/channels.yaml", Config{Client: s.client(false)}), capability.Denied)
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("%d requests through a name that leads here, want none", n)
 	}
 	if guardedTransport(false, nil).Proxy != nil {
 		t.Error("the transport takes a proxy, which would dial unchecked")
@@ -607,38 +584,29 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 
 func TestRemoteDamagedCopy(t *testing.T) {
 	s := newSite(t, text(channelList("a")))
-	damages := map[string]func([]byte) []byte{
+	for name, damage := range map[string]func([]byte) []byte{
 		"flipped byte": func(b []byte) []byte { b[len(b)-3] ^= 1; return b },
 		"cut":          func(b []byte) []byte { return b[:len(b)-4] },
 		"no header":    func(b []byte) []byte { return []byte("\n" + string(b)) },
 		"one line":     func([]byte) []byte { return []byte("{}") },
 		"empty":        func([]byte) []byte { return nil },
 		"long header":  func([]byte) []byte { return bytes.Repeat([]byte("x"), maxRemoteHeader*2) },
-	}
-	for name, damage := range damages {
-		dir := t.TempDir()
-		mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
-		file := copyPath(dir, s.URL+"/channels.yaml")
+	} {
+		cfg := Config{CacheDir: t.TempDir()}
+		mustLoad(t, s.remote(t, "/channels.yaml", cfg))
+		file := copyPath(cfg.CacheDir, s.URL+"/channels.yaml")
 		data, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, damage(data), 0o600)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, damage(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir}))
-		if sourcetest.IDs(b) != "channel:a" || codesOf(b) != "remote-copy" {
-			t.Errorf("%s: %q, problems %v, want the page and a word about the copy", name, sourcetest.IDs(b), b.Problems)
-		}
-		if b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: dir})); len(b.Problems) != 0 {
-			t.Errorf("%s: the copy was not written anew: %v", name, b.Problems)
-		}
+		loads(t, name, s.remote(t, "/channels.yaml", cfg), "channel:a", "remote-copy")
+		loads(t, name+", again", s.remote(t, "/channels.yaml", cfg), "channel:a", "")
 	}
 	notADir := sourcetest.Write(t, t.TempDir(), "file", "x")
-	b := mustLoad(t, s.remote(t, "/channels.yaml", Config{CacheDir: notADir}))
-	if sourcetest.IDs(b) != "channel:a" || !strings.Contains(codesOf(b), "remote-copy") {
-		t.Errorf("without room for a copy: %q, problems %v", sourcetest.IDs(b), b.Problems)
-	}
+	loads(t, "without room for a copy", s.remote(t, "/channels.yaml", Config{CacheDir: notADir}), "channel:a", "remote-copy remote-copy")
 }
 
 func TestRemoteDetailAfterChange(t *testing.T) {
@@ -650,9 +618,7 @@ func TestRemoteDetailAfterChange(t *testing.T) {
 	if _, err := r.Detail(context.Background(), old); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Detail of the old card = %v, want a conflict", err)
 	}
-	if d, err := r.Detail(context.Background(), now); err != nil || d.Body != "Burns tokens." {
-		t.Errorf("Detail of the new card = %q, %v", d.Body, err)
-	}
+	body(t, r, now, "Burns tokens.")
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
