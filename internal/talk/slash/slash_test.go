@@ -20,7 +20,7 @@ func postman(t testing.TB) *Index {
 	t.Helper()
 	ctx := context.Background()
 	tree := source.NewTree(source.TreeConfig{
-		Path: filepath.Join("..", "..", "know", "source", "testdata", "extension", "postman"), Trust: capability.TrustUser,
+		Path: filepath.Join("testdata", "postman"), Trust: capability.TrustUser,
 	})
 	batch, err := tree.Load(ctx)
 	if err != nil {
