@@ -32,7 +32,7 @@ type layer struct {
 
 const (
 	words  = "capability llm plugin " // what everybody says
-	ground = "internal/address internal/bytesize internal/coldsort internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/tracecontext internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
+	ground = "internal/address internal/bytesize internal/coldsort internal/dirs internal/duration internal/envelope internal/fileerror internal/glob internal/jsonappend internal/jsonvalid internal/language internal/lazy internal/objectstore internal/packagefiles internal/permission internal/procid internal/programs internal/schema internal/secret internal/secret/detect internal/serverenv internal/spelling internal/store internal/tokenizer internal/tracecontext internal/untrusted internal/wholefile internal/yamldoc internal/yamledit "
 	all    = "..."
 )
 
@@ -55,6 +55,7 @@ var layers = []layer{
 	{"internal/tracecontext", ""},
 	{"internal/language", ""},
 	{"internal/glob", ""},
+	{"internal/permission", ""},
 	{"internal/jsonappend", ""},
 	{"internal/jsonvalid", ""},
 	{"internal/coldsort", ""},
@@ -90,7 +91,7 @@ var layers = []layer{
 	{"internal/know/catalog", words + ground},
 
 	// Govern: what may happen, and what did.
-	{"internal/govern/policy", words + "internal/address internal/glob internal/programs"}, // pure: no store, no files, no syntax
+	{"internal/govern/policy", words + "internal/address internal/glob internal/permission internal/programs"}, // pure: no store, no files, no syntax
 	{"internal/govern/policyfile", words + "internal/spelling internal/yamldoc internal/govern/policy"},
 	{"internal/config/orchestration", words + ground + "internal/govern/policy"},
 	{"internal/config", words + ground + "internal/config/orchestration internal/govern/policy internal/govern/policyfile"},

@@ -61,9 +61,9 @@ func (r *Rules) sane(v *Viewer, c *Capability) (Decision, bool) {
 	case !c.Class.known():
 		d = refuse(stageExists, "unknown-effect", "The effects of this capability are unknown", "", "the executor's effect class")
 	case c.Declared.unknown != "":
-		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), declaredIn)
+		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Declared.unknown), "Known permissions: "+strings.Join(permissionNames, ", "), declaredIn)
 	case c.Required.unknown != "":
-		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames[:], ", "), "")
+		d = refuse(stagePermission, "unknown-permission", "Unknown permission "+quoted(c.Required.unknown), "Known permissions: "+strings.Join(permissionNames, ", "), "")
 	case c.AppOnly && v.Origin == capability.ByModel:
 		d = refuse(stageExists, "app-only", "Only pages of the server may call this tool, because it says so itself (_meta.ui.visibility)", "Use another tool of the server", "")
 	case v.Origin != capability.ByModel && v.Origin != capability.ByPerson && v.Origin != capability.ByApp:

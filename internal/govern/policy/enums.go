@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ken/capability"
+	"ken/internal/permission"
 )
 
 // An Effect is what a decision says. The zero value refuses.
@@ -180,7 +181,7 @@ func AccessModeWords() []string { return slices.Clone(accessNames[:]) }
 func GroupWords() []string { return slices.Clone(groupNames) }
 
 // PermissionWords lists the words for permissions, without aliases.
-func PermissionWords() []string { return slices.Clone(permissionNames[:]) }
+func PermissionWords() []string { return permission.Names() }
 
 func nameOf(names []string, i int, other string) string {
 	if i < len(names) {
@@ -243,7 +244,7 @@ const (
 	PermLLM
 )
 
-var permissionNames = [...]string{"exec", "network", "filesystem.read", "filesystem.write", "browser", "llm"}
+var permissionNames = permission.Names() // the bits of Permission, in order
 
 // Permissions is a set of permissions. Its zero value is empty. A word that
 // names none is remembered and makes every decision about the set a refusal.
@@ -280,21 +281,11 @@ func ParsePermissions(names []string) Permissions {
 
 // ParsePermission reads the name of a permission, or an alias of it.
 func ParsePermission(name string) (Permission, bool) {
-	switch name {
-	case "exec", "exec_shell":
-		return PermExec, true
-	case "network", "network_http":
-		return PermNetwork, true
-	case "filesystem.read", "fs_read", "fs.read":
-		return PermRead, true
-	case "filesystem.write", "fs_write", "fs.write":
-		return PermWrite, true
-	case "browser":
-		return PermBrowser, true
-	case "llm":
-		return PermLLM, true
+	i := permission.Find(name)
+	if i < 0 {
+		return 0, false
 	}
-	return 0, false
+	return 1 << i, true
 }
 
 // Has reports whether every permission of one is in the set.

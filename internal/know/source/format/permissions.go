@@ -5,31 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"ken/internal/permission"
 	"ken/internal/spelling"
 	"ken/internal/yamldoc"
 )
 
-// knownPermissions maps every name of a permission to the one Ken uses.
-func knownPermissions() map[string]string {
-	return map[string]string{
-		"exec": "exec", "exec_shell": "exec",
-		"network": "network", "net": "network", "http": "network",
-		"filesystem.read": "filesystem.read", "fs_read": "filesystem.read",
-		"filesystem.write": "filesystem.write", "fs_write": "filesystem.write",
-		"browser": "browser", "llm": "llm",
-	}
-}
-
 // ReadPermissions reads what a package asks for. An unknown name is kept: it
 // grants nothing, and is shown to the person who reviews the package.
 func (u *Unit) ReadPermissions(p string, r *yamldoc.Reader) []string {
-	known := knownPermissions()
+	names := permission.Names()
 	var out []string
 	for _, given := range append(r.Words("permissionsRequired"), r.Words("permissions")...) {
-		name, ok := known[given]
-		if !ok {
-			name = given
-			names := []string{"exec", "network", "filesystem.read", "filesystem.write", "browser", "llm"}
+		name := given
+		if i := permission.Find(given); i >= 0 {
+			name = names[i]
+		} else {
 			fix := "the permissions are " + strings.Join(names, ", ")
 			if near := spelling.Nearest(given, names); near != "" {
 				fix = "did you mean " + near + "?"
