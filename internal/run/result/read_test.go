@@ -320,36 +320,6 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-func BenchmarkKeep(b *testing.B) {
-	s := open(b, Config{})
-	for _, size := range []int{100, 20_000, 1_000_000} {
-		text := []byte(strings.Repeat("x", size))
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := s.Keep(ada, About{Extension: "a"}, text, false, nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	s := open(b, Config{})
-	keep(b, s, ada, "a", strings.Repeat("a line of some forty characters in it é\n", 400_000), false)
-	for _, q := range []Query{
-		{Op: OpHead}, {Op: OpTail}, {Op: OpLines, From: 399_990}, {Op: OpSearch, Pattern: "needle"}, {Op: OpSearch, Pattern: "n[e]+dle", Regexp: true},
-	} {
-		b.Run(fmt.Sprintf("%s %s 16MB", q.Op, q.Pattern), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := s.Read(context.Background(), ada, q); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func BenchmarkFlood(b *testing.B) {
 	s := open(b, Config{MaxBytes: 1 << 20})
 	w, err := s.Create(ada, About{})

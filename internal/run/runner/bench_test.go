@@ -10,14 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"ken/capability"
 	"ken/internal/govern/audit"
-	"ken/internal/store"
 )
 
 // forgetful is a trail that keeps nothing: durable audit off.
@@ -52,28 +50,24 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkInvoke is the whole way of a call without durable audit. cpu-us/op
-// is the time of all threads, the collector's too. An empty process collects
-// every few hundred calls; the second form has a heap as a catalog makes it.
+// BenchmarkInvoke is the whole way of a call without durable audit, with a heap as a
+// catalog makes it: an empty process collects every few hundred calls. cpu-us/op is the
+// time of all threads, the collector's too.
 func BenchmarkInvoke(b *testing.B) {
-	for _, heap := range []int{0, 64 << 20} {
-		b.Run(fmt.Sprintf("heap=%dMB", heap>>20), func(b *testing.B) {
-			name := "look"
-			ballast := make([]byte, heap)
-			defer runtime.KeepAlive(ballast)
-			r := newRig(b, tool{}, func(c *Config) { c.Log = forgetful{benchKey(b)} })
-			call := callOf(name, `{"text":"hello, how are you","n":3}`)
-			b.ReportAllocs()
-			start, n := cpu(), 0
-			for b.Loop() {
-				if _, err := r.Invoke(b.Context(), call); err != nil {
-					b.Fatal(err)
-				}
-				n++
+	b.Run("heap=64MB", func(b *testing.B) {
+		ballast := make([]byte, 64<<20)
+		defer runtime.KeepAlive(ballast)
+		r := newRig(b, tool{}, func(c *Config) { c.Log = forgetful{benchKey(b)} })
+		call := callOf("look", `{"text":"hello, how are you","n":3}`)
+		start, n := cpu(), 0
+		for b.Loop() {
+			if _, err := r.Invoke(b.Context(), call); err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric(float64((cpu()-start).Microseconds())/float64(n), "cpu-us/op")
-		})
-	}
+			n++
+		}
+		b.ReportMetric(float64((cpu()-start).Microseconds())/float64(n), "cpu-us/op")
+	})
 }
 
 // p50 lets callers run for a while and gives the median time of one f.
@@ -107,59 +101,30 @@ func p50(b *testing.B, callers int, span time.Duration, f func(caller, i int) er
 // BenchmarkDurable is the whole way with durable audit and 16 callers, against
 // one group commit of the same log with as many callers. They run in many short
 // turns, because disks change their mood, and the best turn of each counts.
-//
-// A call waits for two commits, and its processor time is not hidden behind
-// them where a sync is short: cpu-us/call is that time, of all threads.
 func BenchmarkDurable(b *testing.B) {
 	const callers, turns = 16, 20
 	log := benchLog(b)
 	plain := newRig(b, tool{}, func(c *Config) { c.Log = log })
-	var seq atomic.Int64
-	keyed := newRig(b, tool{}, func(c *Config) {
-		c.Log, c.Effects = log, openStore(b)
-		c.Key = func(context.Context, capability.Call) string { return fmt.Sprint(seq.Add(1)) }
-	})
 	sample := newRig(b, tool{}, nil)
 	if _, err := sample.Invoke(b.Context(), benchCall("look", 1, 1)); err != nil {
 		b.Fatal(err)
 	}
 	rec := sample.log.all()[1] // a record as the Runner writes it
-	effects := openStore(b)
-	var calls atomic.Int64
-	var used time.Duration
 	ways := []func(c, i int) error{
 		func(int, int) error { _, err := log.Append(b.Context(), rec); return err },
-		func(c, i int) error {
-			calls.Add(1)
-			_, err := plain.Invoke(b.Context(), benchCall("look", c, i))
-			return err
-		},
-		func(c, i int) error { _, err := keyed.Invoke(b.Context(), benchCall("write", c, i)); return err },
-		func(c, i int) error {
-			var batch store.Batch
-			batch.Put(store.Key("bench", fmt.Sprint(c, "-", seq.Add(1))), []byte("claimed"))
-			_, err := effects.Apply(b.Context(), &batch)
-			return err
-		},
+		func(c, i int) error { _, err := plain.Invoke(b.Context(), benchCall("look", c, i)); return err },
 	}
-	best := []time.Duration{time.Hour, time.Hour, time.Hour, time.Hour}
+	best := []time.Duration{time.Hour, time.Hour}
 	for b.Loop() {
 		for range turns {
 			for i, f := range ways {
-				before := cpu()
 				best[i] = min(best[i], p50(b, callers, 25*time.Millisecond, f))
-				if i == 1 {
-					used += cpu() - before
-				}
 			}
 		}
 	}
 	b.ReportMetric(float64(best[0].Microseconds()), "commit-us")
 	b.ReportMetric(float64(best[1].Microseconds()), "call-us")
-	b.ReportMetric(float64(used.Microseconds())/float64(calls.Load()), "cpu-us/call")
 	b.ReportMetric(float64(best[1])/float64(best[0]), "call/commit")
-	b.ReportMetric(float64(best[2].Microseconds()), "keyed-us")
-	b.ReportMetric(float64(best[3].Microseconds()), "store-us")
 }
 
 func benchCall(name string, c, i int) capability.Call {
