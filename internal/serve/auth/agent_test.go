@@ -145,17 +145,11 @@ func TestAgentsDoNotSlowPeople(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if got := code(tokens.Token().Reveal()); got != 204 {
-			t.Errorf("the owner meanwhile = %d, want 204", got)
-		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the owner waited %v behind an agent, want no time", took)
-		}
+		equal(t, "the owner meanwhile", code(tokens.Token().Reveal()), 204)
+		equal(t, "the owner waited", time.Since(began), 0)
 		busy.Wait()
 		time.Sleep(time.Second)
-		if got := code(tokens.Agent().Reveal()); got != 204 {
-			t.Errorf("the agent a second later = %d, want 204", got)
-		}
+		equal(t, "the agent a second later", code(tokens.Agent().Reveal()), 204)
 	})
 }
 
@@ -166,9 +160,7 @@ func FuzzScoped(f *testing.F) {
 	f.Add("", "ken.decide")
 	f.Fuzz(func(t *testing.T, text, item string) {
 		want := slices.Contains(strings.Fields(text), DecideScope)
-		if got := scoped(map[string]any{"scope": text}, DecideScope); got != want {
-			t.Errorf("scoped(scope %q) = %v, want %v", text, got, want)
-		}
+		equal(t, fmt.Sprintf("scoped(scope %q)", text), scoped(map[string]any{"scope": text}, DecideScope), want)
 		if got := scoped(map[string]any{"scp": []any{text, item, 7, nil}}, DecideScope); got != (text == DecideScope || item == DecideScope) {
 			t.Errorf("scoped(scp [%q %q]) = %v", text, item, got)
 		}

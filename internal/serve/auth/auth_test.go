@@ -377,15 +377,11 @@ func TestGuardToken(t *testing.T) {
 		}
 		if w.Code == 401 {
 			wantProblem(t, w, "unauthorized")
-			if got := w.Header().Get("WWW-Authenticate"); got != `Bearer realm="ken"` {
-				t.Errorf("WWW-Authenticate = %s", got)
-			}
+			equal(t, "WWW-Authenticate", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken"`)
 		}
 	}
 	w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer x")
-	if got := w.Header().Get("WWW-Authenticate"); got != `Bearer realm="ken", error="invalid_token"` {
-		t.Errorf("WWW-Authenticate for a wrong token = %s", got)
-	}
+	equal(t, "WWW-Authenticate for a wrong token", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken", error="invalid_token"`)
 
 	// Nothing of ours goes on, all else does.
 	ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+right, "X-Api-Key", right, "Api-Key", right, "Cookie", "ken_x=1; __Host-ken_x=2; theme=dark", "X-Other", "kept")
@@ -453,26 +449,18 @@ func TestFailuresAreBounded(t *testing.T) {
 			}
 			return n
 		}
-		if got := count(); got != burst {
-			t.Errorf("%d failures are answered at once, want %d", got, burst)
-		}
+		equal(t, "failures are answered at once", count(), burst)
 		w := ask(h, "GET", "/", "localhost")
 		if wantProblem(t, w, "too-many-attempts"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("one more = %d %v", w.Code, w.Header())
 		}
 		wantStatus(t, "the right token meanwhile", 204, ask(h, "GET", "/", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()))
 		time.Sleep(3*refill + refill/2)
-		if got := count(); got != 3 {
-			t.Errorf("%d failures are answered after the time of 3.5, want 3", got)
-		}
+		equal(t, "failures are answered after the time of 3.5", count(), 3)
 		time.Sleep(refill / 2)
-		if got := count(); got != 1 {
-			t.Errorf("%d failures are answered when the half is whole, want 1", got)
-		}
+		equal(t, "failures are answered when the half is whole", count(), 1)
 		time.Sleep(time.Hour)
-		if got := count(); got != burst {
-			t.Errorf("%d failures are answered after an hour, want %d", got, burst)
-		}
+		equal(t, "failures are answered after an hour", count(), burst)
 	})
 }
 
@@ -501,5 +489,13 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -49,9 +49,7 @@ func TestNamedAgents(t *testing.T) {
 	if there, err := RemoveAgent(tokens.dir, "cursor"); err != nil || !there {
 		t.Errorf("RemoveAgent() = %v, %v", there, err)
 	}
-	if got := code(one); got != 401 {
-		t.Errorf("a token that was removed = %d, want 401", got)
-	}
+	equal(t, "a token that was removed", code(one), 401)
 	fresh, err := NamedAgent(tokens.dir, "cursor", false)
 	if err != nil || fresh == one || code(fresh) != 204 || code(one) != 401 || code(two) != 204 {
 		t.Errorf("after a new token for the same name: %v, new %d, old %d, other %d", err, code(fresh), code(one), code(two))
@@ -60,9 +58,7 @@ func TestNamedAgents(t *testing.T) {
 	path := filepath.Join(tokens.dir, agentFolder, "zed")
 	must(t, os.Chmod(path, 0o644))
 	tokens.named.load(tokens.dir)
-	if got := code(two); got != 401 {
-		t.Errorf("a token that others can read = %d, want 401", got)
-	}
+	equal(t, "a token that others can read", code(two), 401)
 	agents, err := Agents(tokens.dir)
 	if err != nil || len(agents) != 2 || agents[0].Name != "cursor" {
 		t.Errorf("Agents() = %v, %v, want two", agents, err)

@@ -122,9 +122,7 @@ func TestBearer(t *testing.T) {
 		})
 	}
 	wantStatus(t, "an issuer's token as a key", 401, ask(h, "POST", "/mcp", "localhost", "X-Api-Key", good))
-	if n := len(h.(*guard).issuer.verified.byKey); n != 10 {
-		t.Errorf("%d tokens are remembered, want the 10 good ones", n)
-	}
+	equal(t, "tokens are remembered", len(h.(*guard).issuer.verified.byKey), 10)
 }
 
 func TestClaims(t *testing.T) {
@@ -239,9 +237,7 @@ func TestLogin(t *testing.T) {
 			if w.Code != 200 || !strings.Contains(w.Body.String(), `content="0;url=/chat?x=1&amp;y=2#z"`) {
 				t.Fatalf("back from the issuer = %d %s, want to be led on to /chat", w.Code, w.Body)
 			}
-			if got := w.Header().Get("Referrer-Policy"); got != "no-referrer" {
-				t.Errorf("the page at the address with the code has the Referrer-Policy %s", got)
-			}
+			equal(t, "the page at the address with the code has the Referrer-Policy", w.Header().Get("Referrer-Policy"), "no-referrer")
 			if len(p.cookies) != 1 {
 				t.Errorf("the browser has %v, want one cookie", p.cookies)
 			}
@@ -270,9 +266,7 @@ func TestLoginBehindProxy(t *testing.T) {
 		back := p.login(i, "/")
 		i.mu.Lock()
 		for _, asked := range i.codes {
-			if got := asked.Get("redirect_uri"); got != "https://ken.example/auth/callback" {
-				t.Errorf("redirect_uri = %s", got)
-			}
+			equal(t, "redirect_uri", asked.Get("redirect_uri"), "https://ken.example/auth/callback")
 		}
 		i.mu.Unlock()
 		if w := p.get(back, "cross-site"); w.Code != 200 {
@@ -551,9 +545,7 @@ func TestCallbackIsBounded(t *testing.T) {
 			t.Errorf("a wrong code = %d, want 401", w.Code)
 		}
 	}
-	if got := coded.Load(); got != wrong {
-		t.Errorf("the issuer was asked about %d codes of %d", got, wrong)
-	}
+	equal(t, "the issuer was asked about", coded.Load(), wrong)
 	// The rate gives one more every two seconds that this takes.
 	if got := strings.Count(log.String(), "came to nothing"); got == 0 || got > 2*burst {
 		t.Errorf("%d of %d wrong codes are logged, want about %d", got, wrong, burst)
@@ -646,9 +638,7 @@ func TestLocal(t *testing.T) {
 		"javascript:alert(1)": "/", "/%2f/evil.example": "/", "/%5cevil.example": "/", "/\t/evil.example": "/", "/\n": "/", " /x": "/", "/auth/logout": "/", "/auth/callback?x": "/",
 		"/" + strings.Repeat("x", 2000): "/",
 	} {
-		if got := local(next); got != want {
-			t.Errorf("local(%q) = %q, want %q", next, got, want)
-		}
+		equal(t, fmt.Sprintf("local(%q)", next), local(next), want)
 	}
 }
 
@@ -724,9 +714,7 @@ func TestKeysAfterAFailure(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if n := i.keysRead.Load() - before; n != 1 {
-		t.Errorf("nine who needed the keys at once asked %d times, want 1", n)
-	}
+	equal(t, "nine who needed the keys at once asked", i.keysRead.Load()-before, 1)
 }
 
 // TestWithdrawnKeyEnds: a key that the issuer no longer lists counts for an hour at
@@ -747,9 +735,7 @@ func TestWithdrawnKeyEnds(t *testing.T) {
 	i.kid = "r2"
 	i.mu.Unlock()
 	check("withdrawn just now", true)
-	if n := i.keysRead.Load(); n != 1 {
-		t.Errorf("the keys were read %d times, want once", n)
-	}
+	equal(t, "the keys were read", i.keysRead.Load(), 1)
 	i.keysDown.Store(true)
 	hourLater()
 	check("an hour later, and the issuer is away", true)

@@ -404,9 +404,7 @@ func TestSignInPage(t *testing.T) {
 		t.Errorf("the policy is %s, want %s", got, want)
 	}
 	// A form of a page with no-referrer has the origin null, which is refused.
-	if got := head.Get("Referrer-Policy"); got != "same-origin" {
-		t.Errorf("Referrer-Policy = %s, want same-origin", got)
-	}
+	equal(t, "Referrer-Policy", head.Get("Referrer-Policy"), "same-origin")
 	for _, part := range []string{`<html lang="en">`, `name="viewport"`, `<label for="token">`, `<form method="post" action="/auth/signin">`, `href="/auth/login?next=%2Fchat%3Fa%3D%261"`, "A &amp; &lt;b&gt;"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("the page lacks %s", part)
@@ -481,9 +479,7 @@ func TestHeaders(t *testing.T) {
 		"refused": ask(h, "GET", "/api", "localhost"), "wrong host": ask(h, "GET", "/api", "evil.example"),
 	} {
 		for header, value := range want {
-			if got := w.Header().Get(header); got != value {
-				t.Errorf("%s: %s = %q, want %s", name, header, got, value)
-			}
+			equal(t, fmt.Sprintf("%s: %s", name, header), w.Header().Get(header), value)
 		}
 	}
 	w := ask(h, "GET", "/api", "localhost", append([]string{"Origin", "https://tools.example"}, right...)...)
@@ -528,9 +524,7 @@ func TestOpenAtOnce(t *testing.T) {
 	if w := ask(h, "GET", "/api", "localhost", bearer(tokens.Agent())...); w.Code != http.StatusNoContent {
 		t.Errorf("once the streams have ended = %d, want 204", w.Code)
 	}
-	if n := len(h.(*guard).limits.open.count); n != 0 {
-		t.Errorf("%d askers are counted when nothing is open, want none", n)
-	}
+	equal(t, "askers are counted when nothing is open", len(h.(*guard).limits.open.count), 0)
 }
 
 // TestRate: requests over the rate wait for their turn, in order. Only a
@@ -584,18 +578,14 @@ func TestRate(t *testing.T) {
 		}
 		other, agent := owner(), owner()
 		other.Principal.Tenant, agent.Principal.Agent = "elsewhere", "cursor"
-		if got := wait(other) + wait(agent); got != 0 {
-			t.Errorf("another tenant's and another agent's wait %v", got)
-		}
+		equal(t, "another tenant's and another agent's wait", wait(other)+wait(agent), 0)
 		// A request that is cancelled gives its turn back.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := l.asked.wait(gone, owner(), queueFor); err == nil {
 			t.Error("a caller who has gone gets in")
 		}
-		if got := wait(owner()); got != time.Second/2 {
-			t.Errorf("the next waits %v, want half a second", got)
-		}
+		equal(t, "the next waits", wait(owner()), time.Second/2)
 		for i := range 3 * mostKnown {
 			other.Principal.ID = strconv.Itoa(i)
 			wait(other)
@@ -628,9 +618,7 @@ func TestFreeMCP(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		if took := time.Since(began); took != 0 {
-			t.Errorf("they waited %v, want none", took)
-		}
+		equal(t, "they waited", time.Since(began), 0)
 		for range 201 {
 			ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal())
 		}
@@ -656,9 +644,7 @@ func TestFailuresByAddress(t *testing.T) {
 	for remote, want := range map[string]int{
 		"[2001:db8::1]:10": 429, "[2001:db8::ffff]:9": 429, "[2001:db8:0:1::1]:9": 401, "192.0.2.9:1": 401, "": 401,
 	} {
-		if got := from(remote); got != want {
-			t.Errorf("from %s = %d, want %d", remote, got, want)
-		}
+		equal(t, fmt.Sprintf("from %s", remote), from(remote), want)
 	}
 }
 

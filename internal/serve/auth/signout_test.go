@@ -154,7 +154,5 @@ func TestSignOutsOverflow(t *testing.T) {
 	if !again.gone.has("other", before-1, now) || again.gone.has("other", before, now) || again.gone.before != before {
 		t.Errorf("after a restart all before %d is void, want %d", again.gone.before, before)
 	}
-	if n := len(again.gone.until); n != 0 {
-		t.Errorf("%d are remembered that are older, want none", n)
-	}
+	equal(t, "are remembered that are older", len(again.gone.until), 0)
 }
