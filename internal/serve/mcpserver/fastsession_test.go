@@ -127,9 +127,7 @@ func TestQuestionOnTheResponse(t *testing.T) {
 	if _, more := next(); more {
 		t.Error("the stream goes on after the answer")
 	}
-	if n := len(b.calls); n != 1 {
-		t.Errorf("%d calls were made, want 1", n)
-	}
+	equal(t, "calls were made", len(b.calls), 1)
 
 	// An answer in other letters is none.
 	next = eventsOf(v.post(toolCall("2", "write", `{"name":"b"}`, ""), nil))

@@ -107,9 +107,7 @@ func checkRefusal(t *testing.T, name string, res *http.Response, body []byte) {
 	if err := json.Unmarshal(body, &m); err != nil || m.Version != "2.0" || m.Error == nil || m.Error.Code >= 0 || m.Error.Message == "" {
 		t.Errorf("%s: status %d, body %q, want an error of JSON-RPC", name, res.StatusCode, body)
 	}
-	if got := res.Header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("%s: Content-Type %q, want application/json", name, got)
-	}
+	equal(t, fmt.Sprintf("%s: Content-Type", name), res.Header.Get("Content-Type"), "application/json")
 }
 
 // TestSessionsAreTheirPrincipals: another's session does not exist.
@@ -156,9 +154,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	cfg.Idle = time.Millisecond
 	h = web(t, New(cfg))
 	idle := begin()
-	if got := <-ended; got != idle {
-		t.Errorf("ended %s, want %s, which nobody uses", got, idle)
-	}
+	equal(t, "ended", <-ended, idle)
 }
 
 // TestStatelessClientsKeepTheirSession: a client of 2026-07-28 has the same

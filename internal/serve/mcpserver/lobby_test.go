@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,9 +15,7 @@ func TestLobbyTellsAgentsApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, agent := range []bool{false, true} {
 		id := new(lobby).find(who, agent, "editor", "", now).id
-		if again := new(lobby).find(who, agent, "editor", "", now).id; again != id {
-			t.Errorf("find(agent %v) = %s, then %s", agent, id, again)
-		}
+		equal(t, fmt.Sprintf("find(agent %v) = %s, then", agent, id), new(lobby).find(who, agent, "editor", "", now).id, id)
 		if seen[id] {
 			t.Errorf("find = %s for a client and for an agent", id)
 		}

@@ -117,9 +117,7 @@ func TestPromptNames(t *testing.T) {
 		"a__review": {reader: "mcp:a/get_prompt", server: "a", name: "review"}, "a__greet": {reader: "mcp:a/get_prompt", server: "a", name: "greet"},
 		"tides": {reader: "mcp:a/get_prompt", server: "a", name: "tides"},
 	} {
-		if got := o.prompt[name]; got != want {
-			t.Errorf("prompt %s = %+v, want %+v", name, got, want)
-		}
+		equal(t, fmt.Sprintf("prompt %s", name), o.prompt[name], want)
 	}
 }
 
@@ -235,9 +233,7 @@ func TestSubscriptions(t *testing.T) {
 					sh.changed("b test://shared")
 					return len(told) > 0
 				})
-				if got := <-told; got != uri {
-					t.Errorf("told of %s, want %s", got, uri)
-				}
+				equal(t, "told of", <-told, uri)
 			})
 			if sh.stopped != 1 {
 				t.Errorf("%d subscriptions were ended with the client, want 1", sh.stopped)
@@ -255,8 +251,6 @@ func TestTemplatePattern(t *testing.T) {
 		{"a://x{?q}", "a://x", true}, {"a://x{/y*}", "a://x/1/2", true}, {"a.b://{x}", "a-b://1", false}, {"a://{x", "a://1", false}, {"a://{}", "a://", false},
 	} {
 		re, ok := templatePattern(test.template)
-		if got := ok && re.MatchString(test.uri); got != test.want {
-			t.Errorf("templatePattern(%q) matches %q = %v, want %v", test.template, test.uri, got, test.want)
-		}
+		equal(t, fmt.Sprintf("templatePattern(%q) matches %q", test.template, test.uri), ok && re.MatchString(test.uri), test.want)
 	}
 }

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -75,17 +76,13 @@ func TestEveryVersionCalls(t *testing.T) {
 			t.Errorf("the call was %+v, want one of ada at mcp in a session", got)
 		}
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "nothing"})
-		if got := code(err); got != jsonrpc.CodeInvalidParams {
-			t.Errorf("CallTool(nothing) = %v with code %d, want %d", err, got, jsonrpc.CodeInvalidParams)
-		}
+		equal(t, fmt.Sprintf("CallTool(nothing) = %v with code", err), code(err), jsonrpc.CodeInvalidParams)
 		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "file:///none"})
 		want := int64(codeNotFound)
 		if strings.Contains(t.Name(), sessionless) {
 			want = jsonrpc.CodeInvalidParams
 		}
-		if got := code(err); got != want {
-			t.Errorf("ReadResource(none) = %v with code %d, want %d", err, got, want)
-		}
+		equal(t, fmt.Sprintf("ReadResource(none) = %v with code", err), code(err), want)
 	})
 }
 
@@ -124,9 +121,7 @@ func TestBridge(t *testing.T) {
 	cfg.Intents, cfg.Pinned = intents, []string{"tool:greet", "tool:absent"}
 	each(t, New(cfg), peer{}, func(t *testing.T, cs *mcp.ClientSession) {
 		want := []string{toolDescribe, toolDiscover, "greet", toolInvoke, toolRead, toolIntent}
-		if got := names(t, cs); !slices.Equal(got, want) {
-			t.Errorf("ListTools() = %v, want %v", got, want)
-		}
+		equal(t, "ListTools()", names(t, cs), want)
 		if res := call(t, cs, "greet", map[string]any{"name": "Pin"}); res.IsError || text(res) != "hello Pin" {
 			t.Errorf("the pinned tool = %q, error %v; want a greeting", text(res), res.IsError)
 		}
@@ -134,9 +129,7 @@ func TestBridge(t *testing.T) {
 			t.Errorf("select_active_intent = %q, want that it is CODE", text(res))
 		}
 		call(t, cs, "greet", map[string]any{"name": "Pin"})
-		if got := b.last().Intent; got != "CODE" {
-			t.Errorf("the call after has the intent %q, want CODE", got)
-		}
+		equal(t, "the call after has the intent", b.last().Intent, "CODE")
 		if res := call(t, cs, toolIntent, map[string]any{"intent": "NAP"}); !res.IsError || !strings.Contains(text(res), "PLAN, CODE") {
 			t.Errorf("select_active_intent(NAP) = %q, want the list of intents", text(res))
 		}
@@ -237,18 +230,14 @@ func TestSurfaceByClient(t *testing.T) {
 		{"auto", "Visual Studio Code - Insiders", direct}, {"auto", "cursor-vscode", bridge}, {"auto", "gemini-cli-mcp-client", bridge},
 		{"auto", "", bridge}, {"auto", "not visual studio code", bridge}, {"direct", "zed", direct}, {"bridge", "claude-code", bridge}, {"nonsense", "zed", bridge},
 	} {
-		if got := surfaceFor(test.wanted, test.client); got != test.want {
-			t.Errorf("surfaceFor(%q, %q) = %q, want %q", test.wanted, test.client, got, test.want)
-		}
+		equal(t, fmt.Sprintf("surfaceFor(%q, %q)", test.wanted, test.client), surfaceFor(test.wanted, test.client), test.want)
 	}
 	of := Config{Surface: "auto", Surfaces: map[string]string{"mine": direct, "claude": bridge, "claude-desktop": direct, "free": "auto"}}
 	for _, test := range []struct{ agent, client, asked, want string }{
 		{"", "zed", "", bridge}, {"", "zed", direct, direct}, {"", "claude-code", "", bridge}, {"", "Claude-Desktop", "", direct}, {"mine", "claude-code", bridge, direct},
 		{"free", "codex-mcp-client", "", direct}, {"free", "codex-mcp-client", bridge, bridge}, {"other", "", "", bridge},
 	} {
-		if got := of.surface(test.agent, test.client, test.asked); got != test.want {
-			t.Errorf("surface(%q, %q, %q) = %q, want %q", test.agent, test.client, test.asked, got, test.want)
-		}
+		equal(t, fmt.Sprintf("surface(%q, %q, %q)", test.agent, test.client, test.asked), of.surface(test.agent, test.client, test.asked), test.want)
 	}
 	b := newBench(t, office)
 	cs := dial(t, New(b.config()), peer{name: "Visual Studio Code"})
@@ -360,9 +349,7 @@ func TestServeEndsCleanly(t *testing.T) {
 	if len(ended) != 3 || ended[0] == ended[1] {
 		t.Errorf("ended sessions = %v, want three different ones", ended)
 	}
-	if n := len(s.endpoints); n != 0 {
-		t.Errorf("%d endpoints are left, want none", n)
-	}
+	equal(t, "endpoints are left", len(s.endpoints), 0)
 	if err := s.Serve(t.Context(), capability.Principal{}, nopConn{}, Hello{}); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Serve for nobody = %v, want Denied", err)
 	}

@@ -145,9 +145,7 @@ func TestPendingApprovalIsATask(t *testing.T) {
 			t.Errorf("the answer %s = %+v, want %q", effect, got.Result, want)
 		}
 	}
-	if n := len(b.calls); n != 2 {
-		t.Errorf("%d calls were made, want 2: greet, and write once", n)
-	}
+	equal(t, "calls were made", len(b.calls), 2)
 }
 
 // TestTasksAreTheirOwners: only the principal who made a call may ask about its
