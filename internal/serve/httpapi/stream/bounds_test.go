@@ -117,16 +117,12 @@ func TestTurnsOfOthers(t *testing.T) {
 		return names(follow(context.Background(), h, "s", from))
 	}
 	h.Saw(ada, "s", 0)
-	if got := run(1); got != "said delta done" {
-		t.Errorf("the first turn = %s", got)
-	}
+	equal(t, "the first turn", run(1), "said delta done")
 	if got := run(2); got != "said delta done" { // its own number is 1: see quickTurn
 		t.Errorf("the turn after it = %s", got)
 	}
 	h.Saw(ada, "s", 1)
-	if got := run(4); got != "reset said delta done" {
-		t.Errorf("a turn after those of others = %s", got)
-	}
+	equal(t, "a turn after those of others", run(4), "reset said delta done")
 	from := h.Mark(ada, "s").After
 	h.Saw(ada, "s", 9)
 	h.Saw(ada, "s", 9)

@@ -142,9 +142,7 @@ func TestPostgresRelayLate(t *testing.T) {
 	collect(t, c.hubs[0], "s", "", has("said"))
 	close(c.sources[1].events)
 	<-turn.over
-	if got := names(<-frames); got != "idle said done" {
-		t.Errorf("followers on the other replica got %s", got)
-	}
+	equal(t, "followers on the other replica", names(<-frames), "idle said done")
 }
 
 // TestPostgresRelay: a turn that runs on one replica is followed on all, from its
@@ -174,21 +172,15 @@ func TestPostgresRelay(t *testing.T) {
 	if got := heard(frames); got != want || !strings.Contains(want, "more99") {
 		t.Errorf("on another replica: %q\nwant %q", got, want)
 	}
-	if got := heard(<-idle); got != want {
-		t.Errorf("on a third one: %q\nwant %q", got, want)
-	}
+	equal(t, "on a third one", heard(<-idle), want)
 	// A client goes from one to another at any event.
 	for i := 0; i < len(frames)-1; i += 7 {
 		want := heard(follow(t.Context(), a, "s", frames[i].ID))
 		for _, h := range []*Hub{b, d} {
-			if got := heard(collect(t, h, "s", frames[i].ID, has("done"))); got != want {
-				t.Errorf("after %s: %q\nwant %q", frames[i].ID, got, want)
-			}
+			equal(t, fmt.Sprintf("after %s", frames[i].ID), heard(collect(t, h, "s", frames[i].ID, has("done"))), want)
 		}
 	}
-	if got := heard(collect(t, b, "s", turn.After, has("done"))); got != want {
-		t.Errorf("from the beginning: %q", got)
-	}
+	equal(t, "from the beginning", heard(collect(t, b, "s", turn.After, has("done"))), want)
 	// The next turn runs elsewhere, and its events go to those who followed the first.
 	last := frames[len(frames)-1].ID
 	next := begin("s")
@@ -199,9 +191,7 @@ func TestPostgresRelay(t *testing.T) {
 	close(c.sources[1].events)
 	for i, h := range c.hubs {
 		// It may not have heard of the turn when the follower comes.
-		if got := strings.TrimPrefix(names(collect(t, h, "s", last, has("done"))), "idle "); got != "said done" {
-			t.Errorf("the turn of another replica on %d: %s", i, got)
-		}
+		equal(t, fmt.Sprintf("the turn of another replica on %d", i), strings.TrimPrefix(names(collect(t, h, "s", last, has("done"))), "idle "), "said done")
 	}
 }
 

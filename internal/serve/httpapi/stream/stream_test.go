@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -281,22 +282,16 @@ func real(r *ring) (n int) {
 func TestWhereToBegin(t *testing.T) {
 	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
-	if got := first(t, h, ada, "s", ""); got != "idle" {
-		t.Errorf("without a turn: %q, want idle", got)
-	}
+	equal(t, "without a turn", first(t, h, ada, "s", ""), "idle")
 	turn := start(t, h, "s")
 	s.events <- event.Delta{Text: "a"}
 	s.events <- event.Notice{}
 	for _, test := range []struct{ after, want string }{
 		{"", "said"}, {turn.After, "said"}, {h.id(1), "delta"}, {h.id(99), "reset"}, {"beef-1", "reset"}, {"x", "reset"}, {h.epoch + "--1", "reset"}, {h.epoch + "-1x", "reset"},
 	} {
-		if got := first(t, h, ada, "s", test.after); got != test.want {
-			t.Errorf("after %q the first frame is %q, want %q", test.after, got, test.want)
-		}
+		equal(t, fmt.Sprintf("after %q the first frame", test.after), first(t, h, ada, "s", test.after), test.want)
 	}
-	if got := first(t, h, capability.Principal{ID: "ada", Tenant: "other"}, "s", ""); got != "idle" {
-		t.Errorf("another tenant got %s, want %s", got, "idle")
-	}
+	equal(t, "another tenant", first(t, h, capability.Principal{ID: "ada", Tenant: "other"}, "s", ""), "idle")
 	close(s.events)
 	ended(t, turn)
 }
@@ -310,9 +305,7 @@ func TestLinger(t *testing.T) {
 		frames := follow(t.Context(), h, "s", turn.After)
 		synctest.Wait()
 		time.Sleep(59 * time.Second)
-		if got := names(follow(t.Context(), h, "s", frames[0].ID)); got != "delta done" {
-			t.Errorf("within the time: %q", got)
-		}
+		equal(t, "within the time", names(follow(t.Context(), h, "s", frames[0].ID)), "delta done")
 		synctest.Wait()
 		time.Sleep(61 * time.Second)
 		if n, _ := known(h, "s"); n != 0 {
@@ -324,9 +317,7 @@ func TestLinger(t *testing.T) {
 			t.Errorf("the next session begins after %s, want %s", turn.After, old)
 		}
 		<-turn.over
-		if got := first(t, h, ada, "s", frames[0].ID); got != "reset" {
-			t.Errorf("an id of before gives %s, want %s", got, "reset")
-		}
+		equal(t, "an id of before", first(t, h, ada, "s", frames[0].ID), "reset")
 		synctest.Wait()
 		time.Sleep(2 * time.Minute)
 		h = New(Config{Turn: quickTurn, MostSessions: 3})
@@ -367,9 +358,7 @@ func TestBeat(t *testing.T) {
 				break
 			}
 		}
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("three beats took %v", took)
-		}
+		equal(t, "three beats took", time.Since(began), 3*time.Second)
 		time.Sleep(time.Hour)
 	})
 }
@@ -401,9 +390,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	if after := h.Mark(ada, "other"); after.Gen == before.Gen {
 		t.Error("a session that was changed has the mark of before")
 	}
-	if got := first(t, h, ada, "other", before.After); got != "reset" {
-		t.Errorf("after a change followers get %s, want %s", got, "reset")
-	}
+	equal(t, "after a change followers get", first(t, h, ada, "other", before.After), "reset")
 	if !h.Abort(ada, "s", nil) {
 		t.Error("Abort found nothing")
 	}
@@ -514,9 +501,7 @@ func TestDrain(t *testing.T) {
 		if names(running) != "said delta done leaving" || names(idle) != "idle leaving" {
 			t.Errorf("followers got %q and %q", names(running), names(idle))
 		}
-		if got := names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))); got != "said delta done idle leaving" {
-			t.Errorf("who comes late gets %q", got)
-		}
+		equal(t, "who comes late gets", names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))), "said delta done idle leaving")
 		time.Sleep(time.Hour)
 	})
 }
@@ -570,9 +555,7 @@ func TestClaim(t *testing.T) {
 		_, _, err := h.Claim(ada, "s", id)
 		return capability.KindOf(err)
 	}
-	if got := kind("9.9"); got != capability.NotFound {
-		t.Errorf("an unknown question = %v", got)
-	}
+	equal(t, "an unknown question", kind("9.9"), capability.NotFound)
 	if _, _, err := h.Claim(capability.Principal{ID: "bob"}, "s", "1.1"); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("somebody else's question = %v", err)
 	}
@@ -702,9 +685,7 @@ func TestLateBeginning(t *testing.T) {
 		t.Fatalf("Mark = %+v, want what was written at the step", m)
 	}
 	close(s.events)
-	if got := names(follow(context.Background(), h, "s", m.After)); got != "notice notice done" {
-		t.Errorf("from there on: %q", got)
-	}
+	equal(t, "from there on", names(follow(context.Background(), h, "s", m.After)), "notice notice done")
 }
 
 // TestRecordOfWhatWasTakenBack: it is told no more, also where the turn in its
@@ -729,5 +710,13 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	}
 	if record, ok := h.Record(ada, "a", 1); ok {
 		t.Errorf("Record of what was taken back = %s", record)
+	}
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
