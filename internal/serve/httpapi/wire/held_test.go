@@ -62,19 +62,11 @@ func TestHeld(t *testing.T) {
 	out <- true
 	out <- true
 	<-in // the stream has read its body
-	if code := <-over; code != 200 {
-		t.Errorf("POST /large = %d, want 200", code)
-	}
-	if n := m.held.Load(); n != 0 {
-		t.Errorf("%d bytes are held while the stream goes on, want 0", n)
-	}
+	equal(t, "POST /large", <-over, 200)
+	equal(t, "bytes are held while the stream goes on", m.held.Load(), 0)
 	out <- true
-	if code := <-over; code != 200 {
-		t.Errorf("POST /stream = %d, want 200", code)
-	}
-	if n := m.held.Load(); n != 0 {
-		t.Errorf("%d bytes are held after all, want 0", n)
-	}
+	equal(t, "POST /stream", <-over, 200)
+	equal(t, "bytes are held after all", m.held.Load(), 0)
 }
 
 // deadlines can be set, and are of no effect.

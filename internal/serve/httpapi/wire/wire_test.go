@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -140,9 +141,7 @@ func TestMux(t *testing.T) {
 				Status       int
 				Code, Detail string
 			}
-			if kind := answer.Header.Get("Content-Type"); kind != "application/problem+json" {
-				t.Errorf("%s has type %s, want a problem document", tt.ask, kind)
-			}
+			equal(t, fmt.Sprintf("%s has type", tt.ask), answer.Header.Get("Content-Type"), "application/problem+json")
 			if err := json.Unmarshal(b, &p); err != nil || p.Status != tt.status || p.Code == "" || p.Detail == "" {
 				t.Errorf("%s = %s (%v), want status, code and detail", tt.ask, b, err)
 			}
@@ -177,5 +176,13 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
