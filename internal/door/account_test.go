@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -34,36 +35,24 @@ func TestAllToolTokens(t *testing.T) {
 		}
 	}
 	one, guard := aroundTool+len("one")+len("First")+len(`{"type":"object"}`), aroundTool+len("guard")+len("2nd")
-	if n := d.AllToolTokens(d.View(somebody)); n != 0 {
-		t.Errorf("Dump at once = %d, want 0: nobody waits for it", n)
-	}
-	if n := d.AwaitAllToolTokens(t.Context(), d.View(somebody)); n != one+guard+texts {
-		t.Errorf("Dump = %d, want %d", n, one+guard+texts)
-	}
+	equal(t, "Dump at once", d.AllToolTokens(d.View(somebody)), 0)
+	equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), one+guard+texts)
 	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
-	if n := d.AwaitAllToolTokens(t.Context(), d.View(intern)); n != one+texts {
-		t.Errorf("Dump of an intern = %d, want %d", n, one+texts)
-	}
-	if n := d.AllToolTokens(View{}); n != 0 {
-		t.Errorf("Dump of nobody = %d, want 0", n)
-	}
+	equal(t, "Dump of an intern", d.AwaitAllToolTokens(t.Context(), d.View(intern)), one+texts)
+	equal(t, "Dump of nobody", d.AllToolTokens(View{}), 0)
 
 	// A newer snapshot is weighed anew, and the selection has it.
 	m.Put(capability.Capability{Name: "more", Description: "Third", Run: run}, capability.Detail{})
 	must(t, d.catalog.Load(t.Context()))
 	want := one + guard + texts + aroundTool + len("moreThird")
-	if n := d.AwaitAllToolTokens(t.Context(), d.View(somebody)); n != want {
-		t.Errorf("Dump of the next snapshot = %d, want %d", n, want)
-	}
+	equal(t, "Dump of the next snapshot", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), want)
 	find(t, d, Query{Text: "first", Scope: session})
 	if all := events(t, r); len(all) != 1 || all[0].AllToolTokens != want {
 		t.Errorf("events = %+v, want a dump of %d", all, want)
 	}
 
 	d.cfg.Recorder = nil
-	if n := d.AllToolTokens(d.View(somebody)); n != 0 {
-		t.Errorf("Dump where nothing is recorded = %d, want 0", n)
-	}
+	equal(t, "Dump where nothing is recorded", d.AllToolTokens(d.View(somebody)), 0)
 }
 
 // TestAllToolTokensOfWhatOthersRun: where nothing can be called here, everything that
@@ -83,9 +72,7 @@ func TestAllToolTokensSurvivesASourceThatBreaks(t *testing.T) {
 	r.Count = func(string) int { panic("broken") }
 	d := open(t, r)
 	v := d.View(somebody)
-	if n := d.AwaitAllToolTokens(t.Context(), v); n != 0 {
-		t.Errorf("Dump = %d, want 0", n)
-	}
+	equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), v), 0)
 }
 
 // TestAwaitAllToolTokensOfManyViews: AwaitAllToolTokens waits for the dump of every view,
@@ -99,9 +86,7 @@ func TestAwaitAllToolTokensOfManyViews(t *testing.T) {
 	views := []View{w.View(somebody), w.View(capability.Principal{ID: "i", Roles: []string{"intern"}})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if n := w.AwaitAllToolTokens(ctx, views[0]); n != 0 {
-		t.Errorf("AwaitAllToolTokens of a source that hangs = %d, want 0", n)
-	}
+	equal(t, "AwaitAllToolTokens of a source that hangs", w.AwaitAllToolTokens(ctx, views[0]), 0)
 	got := make([]int, 2*len(views))
 	var all sync.WaitGroup
 	for i := range got {
@@ -159,9 +144,7 @@ func TestRunning(t *testing.T) {
 		meta string
 		want time.Duration
 	}{{"250", 250 * time.Millisecond}, {"0", time.Hour}, {"x", time.Hour}, {"", time.Hour}, {"99999999999", time.Hour}} {
-		if got := running(capability.Result{Meta: map[string]string{"duration_ms": tt.meta}}, time.Hour); got != tt.want {
-			t.Errorf("running(%q) = %v, want %v", tt.meta, got, tt.want)
-		}
+		equal(t, fmt.Sprintf("running(%q)", tt.meta), running(capability.Result{Meta: map[string]string{"duration_ms": tt.meta}}, time.Hour), tt.want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -99,9 +100,7 @@ func TestFoundAsJSON(t *testing.T) {
 	want := []string{
 		"briefs", "budget", "cards", "degraded", "fit", "found", "fulls", "graph_us", "indexed", "map", "mapDetail", "query", "rollout", "skipped", "tokens", "took_us", "truncated",
 	}
-	if got := keys(t, b); !slices.Equal(got, want) {
-		t.Errorf("keys = %v, want %v", got, want)
-	}
+	equal(t, "keys", keys(t, b), want)
 	var doc struct {
 		Briefs, Cards, Fulls, Skipped []json.RawMessage
 		Tokens                        json.RawMessage
@@ -117,9 +116,7 @@ func TestFoundAsJSON(t *testing.T) {
 			}
 		}
 	}
-	if got := keys(t, doc.Tokens); !slices.Equal(got, []string{"briefs", "cards", "fulls", "map", "total"}) {
-		t.Errorf("tokens have %v", got)
-	}
+	equal(t, "tokens", keys(t, doc.Tokens), []string{"briefs", "cards", "fulls", "map", "total"})
 	var again Found
 	if err := json.Unmarshal(b, &again); err != nil || again.Briefs[0].ID != found.Briefs[0].ID || again.Rollout != found.Rollout {
 		t.Errorf("read back: %+v, %v", again, err)
@@ -193,9 +190,7 @@ func TestNextTellsChanges(t *testing.T) {
 	if err != nil || !next.Complete || len(next.Changes) != 5 || len(next.View.List().Capabilities) != 0 {
 		t.Errorf("Next = %+v, %v; want five that are gone", next, err)
 	}
-	if n := len(before.List().Capabilities); n != 5 {
-		t.Errorf("the view before has %d, want 5 still", n)
-	}
+	equal(t, "the view before", len(before.List().Capabilities), 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.Next(ctx, somebody, version+1); !errors.Is(err, context.Canceled) {
@@ -211,5 +206,13 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -29,9 +30,7 @@ func TestNamedIn(t *testing.T) {
 		{"See deep-dive and discover_capabilities.", nil, nil},
 		{"```\nsearch x\n```", []string{"calendar", "nothing"}, []capability.ID{"tool:calendar", "tool:search"}},
 	} {
-		if got := v.namedIn(tt.text, tt.required); !slices.Equal(got, tt.want) {
-			t.Errorf("namedIn(%q, %v) = %v, want %v", tt.text, tt.required, got, tt.want)
-		}
+		equal(t, fmt.Sprintf("namedIn(%q, %v)", tt.text, tt.required), v.namedIn(tt.text, tt.required), tt.want)
 	}
 }
 

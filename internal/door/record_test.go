@@ -60,9 +60,7 @@ func TestOnlySessionsAreRecorded(t *testing.T) {
 	if err := d.Used(capability.Scope{}, "tool:weather", true); err != nil {
 		t.Error(err)
 	}
-	if p := r.Priors(capability.Scope{}); p != nil {
-		t.Errorf("Priors = %v, want none", p)
-	}
+	equal(t, "Priors", r.Priors(capability.Scope{}), nil)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) || text.Len() != 0 {
 		t.Fatalf("without a session: %v, %q; want no folder and no line", err, text.String())
 	}
@@ -211,9 +209,7 @@ func TestKillSwitchHoldsCards(t *testing.T) {
 	// With nothing but cards the prompt is empty.
 	only := Found{Selection: second.Selection, Rollout: second.Rollout}
 	only.Map, only.Briefs, only.Fulls = "", nil, nil
-	if got := only.Prompt(); got != "" {
-		t.Errorf("prompt of cards alone = %q, want nothing", got)
-	}
+	equal(t, "prompt of cards alone", only.Prompt(), "")
 }
 
 // TestOutcomesAreRecorded: what was used, what failed, what was searched for and
@@ -297,15 +293,9 @@ func TestPriorsComeFromTheLog(t *testing.T) {
 	if p["tool:weather"] <= 0 || p["tool:weather"] > outcome.MaxLogOdds || p["tool:geocode"] >= 0 {
 		t.Errorf("Priors = %v, want more for what was used and less for what was not", p)
 	}
-	if got := r.Priors(capability.Scope{}); got != nil {
-		t.Errorf("Priors without a session = %v, want none", got)
-	}
-	if got := (*Recorder)(nil).Priors(session); got != nil {
-		t.Errorf("Priors of no recorder = %v, want none", got)
-	}
-	if got := (&Recorder{Now: func() time.Time { return noon }}).Priors(session); got != nil {
-		t.Errorf("Priors without a log = %v, want none", got)
-	}
+	equal(t, "Priors without a session", r.Priors(capability.Scope{}), nil)
+	equal(t, "Priors of no recorder", (*Recorder)(nil).Priors(session), nil)
+	equal(t, "Priors without a log", (&Recorder{Now: func() time.Time { return noon }}).Priors(session), nil)
 }
 
 // TestUnwritableLog: the turn goes on, and says that it was not recorded.
@@ -354,9 +344,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(events(t, r)); n != 120 {
-		t.Errorf("%d events, want 120", n)
-	}
+	equal(t, "events", len(events(t, r)), 120)
 }
 
 // Calls that fail are told with the next answer, once.

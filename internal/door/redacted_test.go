@@ -111,9 +111,7 @@ func TestTryRecordsNothing(t *testing.T) {
 	if !slices.Equal(tried.Ranking, found.Ranking) || tried.Text() != found.Text() || len(found.Briefs) == 0 {
 		t.Errorf("Preview gives %q, Find %q", tried.Text(), found.Text())
 	}
-	if got := *d.Settings(v, capability.Scope{}).Numbers().TopK; got != discover.Defaults().TopK {
-		t.Errorf("Settings have tier1TopK %d", got)
-	}
+	equal(t, "Settings have tier1TopK", *d.Settings(v, capability.Scope{}).Numbers().TopK, discover.Defaults().TopK)
 	if none, err := d.Preview(t.Context(), View{}, q); err != nil || len(none.Ranking) != 0 {
 		t.Errorf("Preview of nobody = %+v, %v", none, err)
 	}
@@ -138,7 +136,5 @@ func TestRedactedWithoutFolders(t *testing.T) {
 	if d.OperatorView(keeper).Redacted(e) != e {
 		t.Error("whoever runs Ken is told otherwise")
 	}
-	if got := lastOf("https://example.com/a/b.json"); got != "https://example.com/a/b.json" {
-		t.Errorf("lastOf an address = %s", got)
-	}
+	equal(t, "lastOf an address", lastOf("https://example.com/a/b.json"), "https://example.com/a/b.json")
 }
