@@ -49,14 +49,10 @@ func TestBuilds(t *testing.T) {
 	if next == old {
 		t.Errorf("a newer shim joined the older daemon %d", old)
 	}
-	if pid := w1.ask(t, "still"); pid != old {
-		t.Errorf("the first window is now served by %d, want %d", pid, old)
-	}
+	equal(t, "the first window is now served by", w1.ask(t, "still"), old)
 	h.exe = own
 	w3 := h.open(t)
-	if pid := w3.ask(t, "who"); pid != next {
-		t.Errorf("an older shim is served by %d, want the newer %d that has clients", pid, next)
-	}
+	equal(t, "an older shim is served by", w3.ask(t, "who"), next)
 	w1.close(t, 0)
 	testkit.Wait(t, "the daemon ends", func() bool { return gone(old) }) // a retired daemon ends with its last client
 	w2.close(t, 0)
@@ -104,14 +100,10 @@ func TestTwoBuildsAtOnce(t *testing.T) {
 
 func TestRetire(t *testing.T) {
 	h := newHome(t)
-	if err := shim.Retire(h.place(t)); err != nil {
-		t.Errorf("Retire without a daemon = %v", err)
-	}
+	works(t, "Retire without a daemon", shim.Retire(h.place(t)))
 	w := h.open(t)
 	pid := w.ask(t, "who")
-	if err := shim.Retire(h.place(t)); err != nil {
-		t.Errorf("Retire = %v", err)
-	}
+	works(t, "Retire", shim.Retire(h.place(t)))
 	if g, err := shim.Ask(h.place(t)); err == nil {
 		t.Errorf("Ask after Retire = %v, want no daemon", g)
 	}

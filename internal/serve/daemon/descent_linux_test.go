@@ -11,9 +11,7 @@ func TestNotOwn(t *testing.T) {
 	if err := NotOwn(os.Getpid()); err == nil {
 		t.Error("the daemon itself is let in")
 	}
-	if err := NotOwn(os.Getppid()); err != nil {
-		t.Errorf("NotOwn(parent) = %v", err)
-	}
+	works(t, "NotOwn(parent)", NotOwn(os.Getppid()))
 	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; wait")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

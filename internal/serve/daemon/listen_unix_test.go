@@ -39,9 +39,7 @@ func serve(t *testing.T, p shim.Place, h daemon.Handler) {
 	go func() { served <- l.Serve(ctx, daemon.Config{}, h) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		works(t, "Serve", <-served)
 	})
 }
 
@@ -132,9 +130,7 @@ func TestNameTaken(t *testing.T) {
 	must(t, err)
 	must(t, os.Remove(p.Socket))
 	serve(t, p, echo)
-	if err := first.Close(); err != nil {
-		t.Errorf("Close = %v", err)
-	}
+	works(t, "Close", first.Close())
 	if err := call(p.Socket); err != nil {
 		t.Errorf("the second daemon after the first has closed: %v", err)
 	}
@@ -282,9 +278,7 @@ func TestForeignDaemon(t *testing.T) {
 	}
 	must(t, errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)))
 	w := h.open(t)
-	if rest := w.close(t, 1); rest != "" {
-		t.Errorf("stdout = %q, want nothing", rest)
-	}
+	equal(t, "stdout", w.close(t, 1), "")
 	if got := w.stderr.String(); !strings.Contains(got, "run by user 65534") {
 		t.Errorf("stderr = %q, want the stranger named", got)
 	}

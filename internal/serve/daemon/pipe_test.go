@@ -93,9 +93,7 @@ func serving(t *testing.T, cfg Config, h Handler) *pipes {
 	served := start(l, ctx, cfg, h)
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		works(t, "Serve", <-served)
 	})
 	return p
 }
@@ -124,9 +122,7 @@ func TestIdle(t *testing.T) {
 		default:
 		}
 		c.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		works(t, "Serve", <-served)
 		if got, want := time.Since(begin), time.Hour+time.Minute; got != want {
 			t.Errorf("Serve ended after %v, want %v", got, want)
 		}
@@ -145,9 +141,7 @@ func TestIdleNever(t *testing.T) {
 		default:
 		}
 		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		works(t, "Serve", <-served)
 	})
 }
 
@@ -248,9 +242,7 @@ func TestRetireFinishesClients(t *testing.T) {
 		default:
 		}
 		c.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve = %v", err)
-		}
+		works(t, "Serve", <-served)
 	})
 }
 
@@ -352,4 +344,12 @@ func TestFull(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+// works reports what failed.
+func works(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s = %v", what, err)
+	}
 }

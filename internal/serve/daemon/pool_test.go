@@ -89,9 +89,7 @@ func TestPool(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if got := closed.names(2); !slices.Equal(got, []string{"b", "c"}) {
-			t.Errorf("closed after the idle time: %q, want b and c", got)
-		}
+		equal(t, "closed after the idle time", closed.names(2), []string{"b", "c"})
 		_, leave := enter("b", "", nil)
 		leave()
 		if err := pool.Close(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -240,9 +241,7 @@ func (w *window) close(t testing.TB, status int) (rest string) {
 		t.Error(err)
 	}
 	w.cmd.Wait()
-	if got := w.cmd.ProcessState.ExitCode(); got != status {
-		t.Errorf("ken mcp = %d, want %d; stderr %s", got, status, w.stderr.String())
-	}
+	equal(t, "ken mcp, whose stderr is "+w.stderr.String(), w.cmd.ProcessState.ExitCode(), status)
 	return string(b)
 }
 
@@ -307,9 +306,7 @@ func TestDaemonDoesNotStart(t *testing.T) {
 func TestHandlerRefuses(t *testing.T) {
 	h := newHome(t)
 	w := h.open(t, "--config=broken")
-	if rest := w.close(t, 1); rest != "" {
-		t.Errorf("stdout = %q, want nothing", rest)
-	}
+	equal(t, "stdout", w.close(t, 1), "")
 	if got, want := w.stderr.String(), "ken: ken.yaml: line 3: ?[31mno such key\n"; got != want {
 		t.Errorf("stderr = %q, want %q", got, want)
 	}
@@ -393,5 +390,21 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// works reports what failed.
+func works(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s = %v", what, err)
+	}
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
