@@ -37,8 +37,8 @@ func TestPostgresCrash(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			w, through := newWire(t, server.Address)
-			s := storetest.Open(t, through)
+			w := storetest.NewWire(t, server.Address)
+			s := storetest.Open(t, w.Address)
 			store.SetWait(s, 3*time.Second)
 			apply(t, s, func(b *store.Batch) { b.Put("k", []byte("old")) })
 			// The batch comes as far as a row that somebody holds.
@@ -61,7 +61,7 @@ func TestPostgresCrash(t *testing.T) {
 			for xid == "" || xid == "<nil>" {
 				xid = server.SQL("SELECT max(backend_xid::text) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO ken_item%'")
 			}
-			w.cut(true) // it cannot ask until it is too late
+			w.Down() // it cannot ask until it is too late
 			server.Crash()
 			direct := storetest.Open(t, server.Address)
 			test.between(t, direct, xid)
@@ -69,7 +69,7 @@ func TestPostgresCrash(t *testing.T) {
 			if server.SQL("SELECT (pg_snapshot_xmax(pg_current_snapshot())::text::bigint > "+xid+")::text") == "true" {
 				status = server.SQL("SELECT pg_xact_status('" + xid + "')")
 			}
-			w.up()
+			w.Up()
 			done.Wait()
 			if value, _ := get(t, direct, "k"); wrote != nil || value != "new" {
 				t.Errorf("Apply = %v and k is %s, with transaction %s %s; want it written again", wrote, value, xid, status)
@@ -83,12 +83,10 @@ func TestPostgresCrash(t *testing.T) {
 // written, whose answer is lost. It is there, and whoever wrote it learns that.
 func TestPostgresRestart(t *testing.T) {
 	server := storetest.NewServer(t)
-	w, through := newWire(t, server.Address)
-	s := storetest.Open(t, through)
+	w := storetest.NewWire(t, server.Address)
+	s := storetest.Open(t, w.Address)
 	apply(t, s, func(b *store.Batch) { b.Put("warm", nil) })
-	w.mu.Lock()
-	w.after = []byte("this arrives")
-	w.mu.Unlock()
+	w.CutAfter("this arrives", false)
 	var done sync.WaitGroup
 	done.Go(func() {
 		apply(t, s, func(b *store.Batch) { b.Absent("k"); b.Put("k", []byte("this arrives")) })

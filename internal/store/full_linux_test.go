@@ -12,14 +12,21 @@ import (
 	"ken/internal/store"
 )
 
+// disk returns a small file system of its own, which is gone with the test.
+func disk(t *testing.T, flags uintptr, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
+		t.Skipf("cannot here: mount of a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
 // TestSQLiteFullDisk fills a real file system, then makes room: what was refused
 // is not there, what was taken is, and the store goes on by itself.
 func TestSQLiteFullDisk(t *testing.T) {
-	small := t.TempDir()
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("cannot here: mount of a small file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	small := disk(t, 0, "size=2m")
 	ballast := filepath.Join(small, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 512<<10), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,11 +83,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 // TestSQLiteCheckFull: a full disk is found before a write meets it, and so is
 // that there is room again.
 func TestSQLiteCheckFull(t *testing.T) {
-	small := t.TempDir()
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("cannot here: mount of a small file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	small := disk(t, 0, "size=2m")
 	ctx := context.Background()
 	s, err := store.Open(ctx, filepath.Join(small, "store.db"), small)
 	if err != nil {
@@ -114,11 +117,7 @@ func TestSQLiteCheckFull(t *testing.T) {
 	if err := check(); err != nil {
 		t.Errorf("Check() = %v with room again, want none", err)
 	}
-	few := t.TempDir()
-	if err := syscall.Mount("tmpfs", few, "tmpfs", 0, "size=2m,nr_inodes=3"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(few, syscall.MNT_DETACH) })
+	few := disk(t, 0, "size=2m,nr_inodes=3")
 	if err := store.Room(few); err != nil {
 		t.Errorf("Room() = %v of a disk that can hold files, want none", err)
 	}
@@ -131,11 +130,7 @@ func TestSQLiteCheckFull(t *testing.T) {
 	if err := store.Room(few); !errors.Is(err, store.ErrFull) {
 		t.Errorf("Room() = %v of a disk that holds as many files as it can, want %v", err, store.ErrFull)
 	}
-	shut := t.TempDir()
-	if err := syscall.Mount("tmpfs", shut, "tmpfs", syscall.MS_RDONLY, "size=2m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(shut, syscall.MNT_DETACH) })
+	shut := disk(t, syscall.MS_RDONLY, "size=2m")
 	if err := store.Room(shut); !errors.Is(err, store.ErrReadOnly) {
 		t.Errorf("Room() = %v of a disk that is mounted read-only, want %v", err, store.ErrReadOnly)
 	}

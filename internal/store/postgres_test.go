@@ -1,15 +1,12 @@
+//go:build unix
+
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -21,171 +18,23 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// A wire stands between a store and its server and can be cut.
-type wire struct {
-	server string // the server's socket
-	l      net.Listener
-
-	mu     sync.Mutex
-	conns  map[net.Conn]bool
-	down   bool
-	before []byte // cut when the store sends this, before the server has it
-	after  []byte // cut when the server answers to this
-}
-
-// newWire returns the wire's address in place of that of the server, which must
-// listen on a Unix socket.
-func newWire(t *testing.T, address string) (*wire, string) {
-	t.Helper()
-	cfg, err := pgx.ParseConfig(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(cfg.Host, "/") {
-		t.Skip("KEN_TEST_POSTGRES names no Unix socket: run make test-postgres")
-	}
-	dir, err := os.MkdirTemp("", "wire") // a short path: the socket's name has a limit
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	name := fmt.Sprintf(".s.PGSQL.%d", cfg.Port)
-	l, err := net.Listen("unix", filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{server: filepath.Join(cfg.Host, name), l: l, conns: map[net.Conn]bool{}}
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			done.Go(func() { w.carry(c) })
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		w.cut(true)
-		done.Wait()
-	})
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("host", dir)
-	u.RawQuery = q.Encode()
-	return w, u.String()
-}
-
-func (w *wire) carry(c net.Conn) {
-	s, err := net.Dial("unix", w.server)
-	if err != nil {
-		c.Close()
-		return
-	}
-	w.mu.Lock()
-	if w.down {
-		w.mu.Unlock()
-		c.Close()
-		s.Close()
-		return
-	}
-	w.conns[c], w.conns[s] = true, true
-	w.mu.Unlock()
-	answered := make(chan struct{})
-	silent := make(chan bool, 1) // the next answer does not get through
-	go func() {
-		defer close(answered)
-		defer c.Close()
-		buf := make([]byte, 1<<16)
-		for {
-			n, err := s.Read(buf)
-			if err != nil {
-				return
-			}
-			select {
-			case <-silent:
-				w.cut(false)
-				return
-			default:
-			}
-			if _, err := c.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := c.Read(buf)
-		if err != nil {
-			break
-		}
-		w.mu.Lock()
-		before := w.before != nil && bytes.Contains(buf[:n], w.before)
-		after := w.after != nil && bytes.Contains(buf[:n], w.after)
-		if before || after {
-			w.before, w.after = nil, nil
-		}
-		w.mu.Unlock()
-		if before {
-			break
-		}
-		if after {
-			silent <- true
-		}
-		if _, err := s.Write(buf[:n]); err != nil && !errors.Is(err, io.EOF) {
-			break
-		}
-	}
-	c.Close()
-	s.Close()
-	<-answered
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, c)
-	delete(w.conns, s)
-}
-
-// cut breaks every connection, and all new ones if down.
-func (w *wire) cut(down bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.down = w.down || down
-	for c := range w.conns {
-		c.Close()
-	}
-}
-
-func (w *wire) up() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.down = false
-}
-
 // TestPostgresLostAnswer: when the connection breaks while a batch is written,
 // the caller learns what became of it.
 func TestPostgresLostAnswer(t *testing.T) {
 	address := storetest.Postgres(t)
 	direct := storetest.Open(t, address)
-	w, through := newWire(t, address)
-	s := storetest.Open(t, through)
+	w := storetest.NewWire(t, address)
+	s := storetest.Open(t, w.Address)
 	apply(t, s, func(b *store.Batch) { b.Put("warm", nil) })
 
-	w.mu.Lock()
-	w.after = []byte("this arrives")
-	w.mu.Unlock()
+	w.CutAfter("this arrives", false)
 	version := apply(t, s, func(b *store.Batch) { b.Absent("k/1"); b.Put("k/1", []byte("this arrives")) })
 	item, ok, err := direct.Get(context.Background(), "k/1")
 	if err != nil || !ok || item.Version != version {
 		t.Errorf("Get(k/1) = %+v, %v, %v; want it at %d", item, ok, err, version)
 	}
 
-	w.mu.Lock()
-	w.before = []byte("this does not")
-	w.mu.Unlock()
+	w.CutBefore("this does not")
 	var b store.Batch
 	b.Put("k/2", []byte("this does not"))
 	version, err = s.Apply(context.Background(), &b) // it is known that nothing was written, so it is written again
@@ -194,20 +43,7 @@ func TestPostgresLostAnswer(t *testing.T) {
 	}
 
 	store.SetWait(s, time.Second)
-	w.mu.Lock()
-	w.after = []byte("who knows")
-	w.mu.Unlock()
-	go func() { // no way back until it is too late
-		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			w.mu.Lock()
-			cut := w.after == nil
-			w.mu.Unlock()
-			if cut {
-				w.cut(true)
-				return
-			}
-		}
-	}()
+	w.CutAfter("who knows", true) // no way back until it is too late
 	var c store.Batch
 	c.Put("k/3", []byte("who knows"))
 	_, err = s.Apply(context.Background(), &c)
@@ -216,7 +52,7 @@ func TestPostgresLostAnswer(t *testing.T) {
 	wantKind(t, err, store.ErrUnavailable, s.Place(), "server runs")
 	_, _, err = s.Get(context.Background(), "k/3")
 	wantKind(t, err, store.ErrUnavailable, s.Place(), "server runs")
-	w.up()
+	w.Up()
 	if _, ok := get(t, s, "k/3"); !ok {
 		t.Error("k/3 is not there; the server had it")
 	}
@@ -245,8 +81,8 @@ func TestPostgresFence(t *testing.T) {
 func TestPostgresReconnect(t *testing.T) {
 	address := storetest.Postgres(t)
 	direct := storetest.Open(t, address)
-	w, through := newWire(t, address)
-	s := storetest.Open(t, through)
+	w := storetest.NewWire(t, address)
+	s := storetest.Open(t, w.Address)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	told := make(chan store.Change, 100)
@@ -275,16 +111,16 @@ func TestPostgresReconnect(t *testing.T) {
 	apply(t, direct, func(b *store.Batch) { b.Put("k/1", nil) })
 	want("k/1", false)
 	for i := range 3 {
-		w.cut(true)
+		w.Down()
 		key := fmt.Sprintf("k/2-%d", i)
 		apply(t, direct, func(b *store.Batch) { b.Put(key, nil) })
 		apply(t, direct, func(b *store.Batch) { b.Delete("k/1") })
 		apply(t, direct, func(b *store.Batch) { b.Put("k/1", nil) })
-		w.up()
+		w.Up()
 		want(key, false)
 		want("k/1", false)
 	}
-	w.cut(false)
+	w.Cut()
 	apply(t, direct, func(b *store.Batch) { b.Delete("k/1") })
 	want("k/1", true)
 }

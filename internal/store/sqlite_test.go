@@ -207,9 +207,8 @@ func locked(t *testing.T, s *store.Store, lock func() (unlock func())) {
 	var b store.Batch
 	b.Put("k", []byte("2"))
 	b.Put("withdrawn", nil)
-	start := time.Now()
-	if _, err := s.Apply(ctx, &b); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
-		t.Errorf("Apply = %v after %v, want %v", err, time.Since(start), context.DeadlineExceeded)
+	if _, err := s.Apply(ctx, &b); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Apply = %v, want %v", err, context.DeadlineExceeded)
 	}
 	if v, _ := get(t, s, "k"); v != "1" {
 		t.Errorf("k = %q with the lock held, want 1", v)
@@ -314,4 +313,15 @@ func TestSQLiteFiles(t *testing.T) {
 
 	_, err = store.Open(context.Background(), garbage+"/below/ken.db", "")
 	wantKind(t, err, store.ErrUnavailable, garbage, "can be written")
+}
+
+// TestMailSQLite: a store in a file has no messages, and says so.
+func TestMailSQLite(t *testing.T) {
+	s := storetest.Open(t, storetest.SQLite(t))
+	if err := s.Send(t.Context(), store.Mail{To: "b"}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("Send = %v", err)
+	}
+	if err := s.Receive(t.Context(), "b", nil, nil); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("Receive = %v", err)
+	}
 }

@@ -1,17 +1,21 @@
 package store_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"go.uber.org/goleak"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -31,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // children are what this program does when a test starts it again.
-var children = map[string]func(address string){"migrate": migrateForever, "open": openOnce, "hammer": hammerChild}
+var children = map[string]func(address string){"migrate": migrateForever, "open": openOnce, "hammer": hammer}
 
 // child starts this program again.
 func child(t testing.TB, act, address string) *exec.Cmd {
@@ -67,8 +71,67 @@ func openOnce(address string) {
 func TestSQLite(t *testing.T) { storetest.Run(t, storetest.SQLite) }
 
 func TestPostgres(t *testing.T) {
-	if os.Getenv("KEN_TEST_POSTGRES") == "" {
-		t.Skip("KEN_TEST_POSTGRES is not set: run make test-postgres")
-	}
+	_ = storetest.Postgres(t) // skips all at once where there is no server
 	storetest.Run(t, storetest.Postgres)
+}
+
+// hammer writes from several goroutines until its input ends.
+func hammer(address string) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s, err := store.Open(ctx, address, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	var workers sync.WaitGroup
+	for worker := range 8 {
+		workers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				var b store.Batch
+				b.Put(fmt.Sprintf("%d/%d/%d", os.Getpid(), worker, i%50), []byte("x"))
+				if _, err := s.Apply(ctx, &b); err != nil && ctx.Err() == nil {
+					fmt.Println(err)
+					return
+				}
+			}
+		})
+	}
+	fmt.Println("hammering")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	workers.Wait()
+}
+
+func TestSQLiteFair(t *testing.T)   { fair(t, storetest.SQLite) }
+func TestPostgresFair(t *testing.T) { fair(t, storetest.Postgres) }
+
+// fair: beside two processes that write without end, a third one gets on.
+func fair(t *testing.T, fresh func(testing.TB) string) {
+	testkit.CI(t, "processes that write without end")
+	address := fresh(t)
+	s := storetest.Open(t, address)
+	for range 2 {
+		cmd := child(t, "hammer", address)
+		in, inErr := cmd.StdinPipe()
+		out, outErr := cmd.StdoutPipe()
+		if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		printed := bufio.NewReader(out)
+		if line, err := printed.ReadString('\n'); line != "hammering\n" {
+			t.Fatalf("the other process printed %q, %v", line, err)
+		}
+		defer func() {
+			in.Close()
+			if left, err := io.ReadAll(printed); len(left) > 0 || err != nil {
+				t.Errorf("the other process printed %q, %v", left, err)
+			}
+			_ = cmd.Wait() // what it printed says more
+		}()
+	}
+	for i := range 100 { // this ends, or it is left out
+		apply(t, s, func(b *store.Batch) { b.Put(fmt.Sprint("own/", i), nil) })
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 )
 
 // patience is how long a case waits for what must happen.
@@ -36,6 +37,9 @@ func Run(t *testing.T, fresh func(testing.TB) (address string)) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "one" {
+				testkit.CI(t, "two stores in one place")
+			}
 			for _, c := range []struct {
 				name string
 				test func(t *testing.T, a, b actor)
@@ -44,17 +48,24 @@ func Run(t *testing.T, fresh func(testing.TB) (address string)) {
 				{"watch", watch}, {"resume", resume}, {"claim", claim}, {"count", count}, {"transfer", transfer}, {"model", model},
 			} {
 				t.Run(c.name, func(t *testing.T) {
+					if slices.Contains([]string{"pages", "claim", "count", "transfer", "model"}, c.name) {
+						testkit.CI(t, "writes a lot")
+					}
 					a, b := setting(t)
 					c.test(t, a, b)
 				})
 			}
 		})
 	}
+	t.Run("getAll", func(t *testing.T) { getAll(t, Open(t, fresh(t))) })
 	t.Run("limits", func(t *testing.T) { limits(t, Open(t, fresh(t))) })
 	t.Run("context", func(t *testing.T) { ends(t, Open(t, fresh(t))) })
 	t.Run("closed", func(t *testing.T) { closed(t, Open(t, fresh(t))) })
 	t.Run("openAtOnce", func(t *testing.T) { openAtOnce(t, fresh(t)) })
-	t.Run("kill", func(t *testing.T) { kill(t, fresh(t)) })
+	t.Run("kill", func(t *testing.T) {
+		testkit.CI(t, "a process that is killed")
+		kill(t, fresh(t))
+	})
 }
 
 // Open opens a store for a test, which closes it.

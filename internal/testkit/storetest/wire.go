@@ -28,8 +28,26 @@ type Wire struct {
 	words [][]byte
 	slow  atomic.Int64 // nanoseconds before each answer
 	down  atomic.Bool
+	next  atomic.Pointer[moment]
 	mu    sync.Mutex
 	open  map[net.Conn]bool
+}
+
+// A moment is when all connections are to be cut.
+type moment struct {
+	text  []byte
+	after bool // once the server answers
+	down  bool // and no new one is to begin
+}
+
+// CutBefore cuts all connections as soon as a client sends text, before the server
+// has it.
+func (w *Wire) CutBefore(text string) { w.next.Store(&moment{text: []byte(text)}) }
+
+// CutAfter cuts all connections as soon as the server answers to text. With down, no
+// new one begins until Up.
+func (w *Wire) CutAfter(text string, down bool) {
+	w.next.Store(&moment{text: []byte(text), after: true, down: down})
 }
 
 // NewWire returns a way to the server of an address, whose host is a folder with a Unix
@@ -127,7 +145,8 @@ func (w *Wire) carry(client net.Conn, target string) {
 		return
 	}
 	defer w.hold(server)()
-	var said atomic.Bool // one of the words, since the last answer
+	var said atomic.Bool            // one of the words, since the last answer
+	var mute atomic.Pointer[moment] // the next answer does not get through
 	go func() {
 		defer server.Close()
 		const longest = 64 // of a word
@@ -141,6 +160,13 @@ func (w *Wire) carry(client net.Conn, target string) {
 			if slices.ContainsFunc(w.words, func(word []byte) bool { return bytes.Contains(buf[:end+n], word) }) {
 				said.Store(true)
 				clear(buf[:end]) // it was counted
+			}
+			if m := w.next.Load(); m != nil && bytes.Contains(buf[:end+n], m.text) && w.next.CompareAndSwap(m, nil) {
+				if !m.after {
+					w.Cut()
+					return
+				}
+				mute.Store(m)
 			}
 			if _, err := server.Write(buf[end : end+n]); err != nil {
 				return
@@ -156,6 +182,11 @@ func (w *Wire) carry(client net.Conn, target string) {
 	head := make([]byte, 5) // the kind of a message, and its length without that
 	for {
 		if _, err := io.ReadFull(server, head); err != nil {
+			return
+		}
+		if m := mute.Load(); m != nil {
+			w.down.Store(m.down)
+			w.Cut()
 			return
 		}
 		const ready = 'Z'
