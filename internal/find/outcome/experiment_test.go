@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 func TestAssignIsStable(t *testing.T) {
@@ -92,6 +94,7 @@ func (w world) events(r *rand.Rand) []Event {
 // TestIntervalsCover repeats an experiment whose truth is known: about 95 of
 // 100 intervals hold it, and without a difference about 5 of 100 claim one.
 func TestIntervalsCover(t *testing.T) {
+	testkit.CI(t, "hundreds of experiments")
 	for _, w := range []world{
 		{40, 0.4, 0, 1000, 0},
 		{40, 0.4, 0.15, 1000, -120},
