@@ -59,10 +59,7 @@ type naive struct {
 
 func newNaive(t testing.TB, l *Log) *naive {
 	t.Helper()
-	f, err := l.cfg.createSegment(filepath.Join(t.TempDir(), "plain.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(l.cfg.createSegment(filepath.Join(t.TempDir(), "plain.jsonl")))(t)
 	t.Cleanup(func() { f.Close() })
 	return &naive{log: l, f: f}
 }

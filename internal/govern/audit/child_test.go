@@ -104,6 +104,13 @@ func missing(t *testing.T, dir string, acks map[ID]string) (lost []ID, records i
 	return lost, records
 }
 
+func noneLost(t *testing.T, cfg Config, acks map[ID]string) {
+	t.Helper()
+	if lost, _ := missing(t, cfg.Dir, acks); len(lost) != 0 {
+		t.Errorf("lost %v", lost)
+	}
+}
+
 // children runs five processes on one directory, and checks that all they were told
 // is recorded is there. Each is killed after some acknowledgements, or writes count
 // records to its end.

@@ -57,9 +57,7 @@ func TestT14FullFileSystem(t *testing.T) {
 			if rep := only(t, cfg); !rep.State.OK() {
 				t.Errorf("Verify = %v, want no alarm", rep)
 			}
-			if err := os.Remove(filepath.Join(small, "ballast")); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.Remove(filepath.Join(small, "ballast")))
 			after := testAppend(t, l, Record{Event: Executed, EffectID: "after"})
 			if err := l.Close(); err != nil || l.Err() != nil {
 				t.Errorf("Close() = %v, Err() = %v, want none: there is room again", err, l.Err())
@@ -71,9 +69,7 @@ func TestT14FullFileSystem(t *testing.T) {
 				t.Errorf("%d records tell of the gap, want 1", len(told))
 			}
 			acked[after] = "after"
-			if lost, _ := missing(t, cfg.Dir, acked); len(lost) != 0 {
-				t.Errorf("%v lost", lost)
-			}
+			noneLost(t, cfg, acked)
 		})
 	}
 }

@@ -51,19 +51,13 @@ func TestRoomAgain(t *testing.T) {
 	testkit.CI(t, "writes a hundred logs")
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		home, err := os.MkdirTemp(dir, "")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		home := must(os.MkdirTemp(dir, ""))(rt)
 		defer os.RemoveAll(home)
 		cfg := Config{Dir: home + "/a", CheckpointDir: home + "/c", Key: testKey(t), CheckpointEvery: rapid.IntRange(1, 8).Draw(rt, "every")}
 		cfg.SegmentBytes = rapid.SampledFrom([]int64{1, 3000, 1 << 20}).Draw(rt, "segment bytes")
 		var disk tightDisk
 		disk.put(&cfg, rapid.Bool().Draw(rt, "segments"), rapid.Bool().Draw(rt, "names"), rapid.Bool().Draw(rt, "heads"))
-		l, err := Open(cfg)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		l := must(Open(cfg))(rt)
 		acks, refused := map[ID]string{}, map[string]bool{}
 		gaps, inGap := 0, false
 		for i := range rapid.IntRange(1, 30).Draw(rt, "steps") {
@@ -154,9 +148,7 @@ func TestRoomAgainTogether(t *testing.T) {
 	if lost, _ := missing(t, cfg.Dir, acks); len(lost) != 0 || refused == 0 {
 		t.Errorf("lost %d of %d, refused %d; want none and some", len(lost), n, refused)
 	}
-	if rep := only(t, cfg); rep.State != Whole {
-		t.Errorf("Verify() = %v, want whole", rep)
-	}
+	wantChain(t, cfg, Whole)
 	said := 0
 	for _, e := range collect(t, cfg.Dir, Filter{Event: string(Resumed)}) {
 		var n int
@@ -307,14 +299,12 @@ func TestRoomForHistory(t *testing.T) {
 	var full atomic.Bool
 	cfg.wrapHeads = func(f slotFile) slotFile { return &forgetfulHead{slotFile: f, full: &full} }
 	l := testOpen(t, cfg)
-	testAppend(t, l, Record{Event: Executed})
+	testAppend(t, l, ran)
 	full.Store(true)
-	testAppend(t, l, Record{Event: Executed})
-	testAppend(t, l, Record{Event: Executed}) // kept, and lost
+	testAppend(t, l, ran)
+	testAppend(t, l, ran) // kept, and lost
 	testkit.Wait(t, "a full disk that was met", func() bool { return !full.Load() })
-	testAppend(t, l, Record{Event: Executed})
+	testAppend(t, l, ran)
 	testClose(t, l)
-	if rep := only(t, cfg); rep.State != Whole {
-		t.Errorf("Verify() = %v, want whole", rep)
-	}
+	wantChain(t, cfg, Whole)
 }

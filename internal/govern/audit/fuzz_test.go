@@ -59,15 +59,9 @@ func FuzzSegment(f *testing.F) {
 // FuzzHead: any bytes as a checkpoint; only what the key signed is accepted.
 func FuzzHead(f *testing.F) {
 	key := testKey(f)
-	known, err := verifiers(key.Public())
-	if err != nil {
-		f.Fatal(err)
-	}
+	known := must(verifiers(key.Public()))(f)
 	h := head{chain: fuzzChain, size: 3, root: tlog.RecordHash(nil), segment: 1, offset: 77, time: seedClock()}
-	signed, err := h.sign(key.signer)
-	if err != nil {
-		f.Fatal(err)
-	}
+	signed := must(h.sign(key.signer))(f)
 	f.Add(signed)
 	f.Add([]byte("ken/audit/x\n1\n"))
 	f.Fuzz(func(t *testing.T, msg []byte) {
@@ -91,8 +85,6 @@ func FuzzRedact(f *testing.F) {
 			t.Fatalf("String(%q) = %q", s, got)
 		}
 		_ = r.CommandLine(strings.Fields(s))
-		if _, err := json.Marshal(got); err != nil {
-			t.Fatal(err)
-		}
+		must(json.Marshal(got))(t)
 	})
 }

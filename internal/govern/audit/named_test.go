@@ -84,9 +84,7 @@ func TestStreamIsHeld(t *testing.T) {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, s.Close())
 		whole := strings.Join(pieces, "")
 		if len(whole) < 2 {
 			return // Held leaves it
@@ -115,9 +113,7 @@ func TestStream(t *testing.T) {
 		{"it is deploy-47", "it is "}, {"11-token-long!", redacted + "!"}, {"deploy", ""},
 	} {
 		out.Reset()
-		if _, err := s.Write([]byte(step.in)); err != nil {
-			t.Fatal(err)
-		}
+		must(s.Write([]byte(step.in)))(t)
 		if out.String() != step.out {
 			t.Errorf("after %q: %q, want %q", step.in, out.String(), step.out)
 		}

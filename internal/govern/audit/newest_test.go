@@ -74,10 +74,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 	base := t.TempDir()
 	key := testKey(t)
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp(base, "trail")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must(os.MkdirTemp(base, "trail"))(t)
 		now := seedClock()
 		cfg := Config{
 			Dir: dir + "/a", CheckpointDir: dir + "/c", Key: key, SegmentBytes: rapid.Int64Range(300, 200_000).Draw(t, "segment"),
@@ -90,10 +87,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 		word := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 		var logs []*Log
 		for range rapid.IntRange(1, 4).Draw(t, "chains") {
-			l, err := Open(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must(Open(cfg))(t)
 			defer l.Close()
 			logs = append(logs, l)
 			for range rapid.IntRange(0, 40).Draw(t, "records") {
@@ -107,9 +101,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
 					r.Error = new("Broken: " + strings.Repeat("no ", 9000))
 				}
-				if _, err := rapid.SampledFrom(logs).Draw(t, "log").Append(context.Background(), r); err != nil {
-					t.Fatal(err)
-				}
+				must(rapid.SampledFrom(logs).Draw(t, "log").Append(context.Background(), r))(t)
 			}
 		}
 		maybe := func(name string, from ...string) string { return word(name, append(from, "", "")...) }
@@ -286,10 +278,7 @@ func TestFollow(t *testing.T) {
 	testAppend(t, l, Record{Event: Executed, EffectID: "before"})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	trail, err := Follow(ctx, cfg.Dir, Filter{Event: string(Executed)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trail := must(Follow(ctx, cfg.Dir, Filter{Event: string(Executed)}))(t)
 	other := testOpen(t, cfg) // a chain that begins meanwhile
 	for i := range 5 {
 		testAppend(t, l, Record{Event: Executed, EffectID: fmt.Sprint("a", i)})

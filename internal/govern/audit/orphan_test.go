@@ -14,9 +14,7 @@ import (
 func testDead(t testing.TB, from, to Config) {
 	t.Helper()
 	for src, dst := range map[string]string{from.Dir: to.Dir, from.CheckpointDir: to.CheckpointDir} {
-		if err := os.CopyFS(dst, os.DirFS(src)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.CopyFS(dst, os.DirFS(src)))
 	}
 }
 
@@ -67,10 +65,7 @@ func TestOrphans(t *testing.T) {
 			data := mustRead(t, segments[0])
 			mustWrite(t, segments[0], data[:len(data)-5])
 		}
-		found, err := Orphans(cfg.Dir, l.Chain())
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must(Orphans(cfg.Dir, l.Chain()))(t)
 		var got []string
 		for _, r := range found {
 			got = append(got, r.EffectID)

@@ -33,9 +33,7 @@ func TestKeys(t *testing.T) {
 	if first.Digest([]byte("x")) == testKey(t).Digest([]byte("x")) {
 		t.Error("digests do not depend on the key")
 	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chmod(path, 0o644))
 	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("LoadKey of a key that all can read = %v, want the fix", err)
 	}

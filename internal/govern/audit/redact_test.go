@@ -100,10 +100,7 @@ func TestRedactHeld(t *testing.T) {
 	const secret = "Tr0ub4dor & \"three\"/x"
 	var r Redactor
 	r.Hold(secret, "pin7", "", "line one is long enough\nline two is long enough")
-	quoted, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must(json.Marshal(secret))(t)
 	for _, in := range []string{
 		secret, "a" + secret + "b", secret + secret, string(quoted), url.QueryEscape(secret), url.PathEscape(secret),
 		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
@@ -155,9 +152,7 @@ func TestRedactEscaped(t *testing.T) {
 			var out strings.Builder
 			s := r.Stream(&out)
 			for piece := range slices.Chunk([]byte(in), size) {
-				if _, err := s.Write(piece); err != nil {
-					t.Fatal(err)
-				}
+				must(s.Write(piece))(t)
 			}
 			if err := s.Close(); err != nil || out.String() != got {
 				t.Errorf("in pieces of %d bytes %s is %s, want %s; %v", size, in, out.String(), got, err)
@@ -175,10 +170,7 @@ func TestRedactEscaped(t *testing.T) {
 // was escaped, up to three times.
 func TestRedactEscapedOften(t *testing.T) {
 	inJSON := func(s string) string {
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(json.Marshal(s))(t)
 		return string(b[1 : len(b)-1])
 	}
 	ways := []func(string) string{
@@ -332,9 +324,7 @@ func TestIsolationIsRedacted(t *testing.T) {
 	clean := func() string {
 		t.Helper()
 		rec := Record{Isolation: raw}
-		if err := rec.clean(&r); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, rec.clean(&r))
 		return string(rec.Isolation)
 	}
 	if a, b := clean(), clean(); a != string(raw) || a != b {

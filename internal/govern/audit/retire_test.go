@@ -16,7 +16,7 @@ func TestRetire(t *testing.T) {
 	cfg.now = func() time.Time { return now }
 	closed := func() *Log {
 		l := testOpen(t, cfg)
-		testAppend(t, l, Record{Event: Executed})
+		testAppend(t, l, ran)
 		testClose(t, l)
 		return l
 	}
@@ -47,9 +47,7 @@ func TestRetire(t *testing.T) {
 			t.Errorf("%s is %q, want %q", chain, got, want)
 		}
 	}
-	if err := os.Remove(filepath.Join(cfg.Dir, segmentName(young.Chain(), 1))); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(cfg.Dir, segmentName(young.Chain(), 1))))
 	if got := states()[young.Chain()]; got != MissingFile {
 		t.Errorf("removed without a tombstone: %q, want missing file", got)
 	}

@@ -29,10 +29,7 @@ func smallLog(t testing.TB, n int) (Config, *Log) {
 // files returns the segments of the only chain and its checkpoint file.
 func files(t testing.TB, cfg Config) (segments []string, head string) {
 	t.Helper()
-	segments, err := filepath.Glob(filepath.Join(cfg.Dir, "*.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	segments = must(filepath.Glob(filepath.Join(cfg.Dir, "*.jsonl")))(t)
 	heads, err := filepath.Glob(filepath.Join(cfg.CheckpointDir, "*"+headSuffix))
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("heads = %v, %v, want one", heads, err)
@@ -42,18 +39,12 @@ func files(t testing.TB, cfg Config) (segments []string, head string) {
 
 func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must(os.ReadFile(path))(t)
 }
 
 func mustWrite(t testing.TB, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, data, 0o600))
 }
 
 func only(t testing.TB, cfg Config) ChainReport {
@@ -63,6 +54,20 @@ func only(t testing.TB, cfg Config) ChainReport {
 		t.Fatalf("Verify gives %d chains, want 1: %v", len(rep.Chains), rep.Chains)
 	}
 	return rep.Chains[0]
+}
+
+func wantChain(t testing.TB, cfg Config, want State) {
+	t.Helper()
+	if rep := only(t, cfg); rep.State != want {
+		t.Errorf("Verify = %v, want %v", rep, want)
+	}
+}
+
+func closedLog(t testing.TB, n int) Config {
+	t.Helper()
+	cfg, l := smallLog(t, n)
+	testClose(t, l)
+	return cfg
 }
 
 // every returns how many bytes the tests below go on at once: all, or few in short.
@@ -76,8 +81,7 @@ func every(all, short int) int {
 // TestFlipEveryByte changes every byte of a small closed log, one at a time;
 // each change is found, at its record and at its offset.
 func TestFlipEveryByte(t *testing.T) {
-	cfg, l := smallLog(t, 4)
-	testClose(t, l)
+	cfg := closedLog(t, 4)
 	if got := only(t, cfg); got.State != Whole || got.Records != 5 || got.Signed != 5 {
 		t.Fatalf("untouched: %v", got)
 	}
@@ -117,8 +121,7 @@ func TestFlipEveryByte(t *testing.T) {
 
 // TestFlipEveryByteOfCheckpoint: neither are the signed heads open to change.
 func TestFlipEveryByteOfCheckpoint(t *testing.T) {
-	cfg, l := smallLog(t, 3)
-	testClose(t, l)
+	cfg := closedLog(t, 3)
 	_, head := files(t, cfg)
 	data := mustRead(t, head)
 	for i := 0; i < 2*slotSize; i += every(1, 61) { // the newest head and one of the history
@@ -158,9 +161,7 @@ func TestCutEveryLength(t *testing.T) {
 					t.Fatalf("closed=%v: %s cut to %d bytes: offset %d, want %d", closed, filepath.Base(path), n, rep.Offset, want)
 				}
 			}
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.Remove(path))
 			if rep := only(t, cfg); rep.State != MissingFile || rep.File != path {
 				t.Fatalf("closed=%v: %s removed: %v, want missing file", closed, filepath.Base(path), rep)
 			}
@@ -177,19 +178,11 @@ func TestCutToEarlierCheckpoint(t *testing.T) {
 	testClose(t, l)
 	segments, head := files(t, cfg)
 	slots := mustRead(t, head)
-	known, err := verifiers(cfg.Key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must(verifiers(cfg.Key.Public()))(t)
 	old := slots[slotSize : 2*slotSize]
-	h, err := parseHead(unslot(bytes.Clone(old)), known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must(parseHead(unslot(bytes.Clone(old)), known))(t)
 	for _, s := range segments[h.segment:] {
-		if err := os.Remove(s); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(s))
 	}
 	path := segments[h.segment-1]
 	mustWrite(t, path, mustRead(t, path)[:h.offset])
@@ -213,17 +206,14 @@ func TestCutToEarlierCheckpoint(t *testing.T) {
 // TestLaterChainRemembers: with chain and checkpoint both removed, a chain
 // that was opened later still says that there was one.
 func TestLaterChainRemembers(t *testing.T) {
-	cfg, l := smallLog(t, 3)
-	testClose(t, l)
+	cfg := closedLog(t, 3)
 	segments, head := files(t, cfg)
 	later := testOpen(t, cfg)
 	if w := later.Warnings(); len(w) != 0 {
 		t.Errorf("Warnings() = %v, want none", w)
 	}
 	for _, path := range append(segments, head) {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(path))
 	}
 	rep := testVerify(t, cfg)
 	if len(rep.Chains) != 2 || rep.Chains[0].State != MissingFile || !strings.Contains(rep.Chains[0].Problem, later.Chain()) {
@@ -233,8 +223,7 @@ func TestLaterChainRemembers(t *testing.T) {
 
 // TestOpenWarns: a process that starts notices a chain shorter than signed.
 func TestOpenWarns(t *testing.T) {
-	cfg, l := smallLog(t, 1)
-	testClose(t, l)
+	cfg := closedLog(t, 1)
 	segments, _ := files(t, cfg)
 	data := mustRead(t, segments[0])
 	mustWrite(t, segments[0], data[:len(data)-1])
@@ -278,7 +267,7 @@ func TestForgeries(t *testing.T) {
 			cfg := testConfig(t)
 			l := testOpen(t, cfg)
 			for range 4 {
-				testAppend(t, l, Record{Event: Executed})
+				testAppend(t, l, ran)
 			}
 			testClose(t, l)
 			segments, _ := files(t, cfg)
@@ -322,12 +311,8 @@ func TestAnotherChainsFile(t *testing.T) {
 
 // TestMissingCheckpointAndKey: no checkpoint, or one of another key, is an alarm.
 func TestMissingCheckpointAndKey(t *testing.T) {
-	cfg, l := smallLog(t, 2)
-	testClose(t, l)
-	other, err := LoadKey(filepath.Join(t.TempDir(), "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := closedLog(t, 2)
+	other := must(LoadKey(filepath.Join(t.TempDir(), "key")))(t)
 	rep, err := Verify(cfg.Dir, cfg.CheckpointDir, other.Public())
 	if err != nil || rep.Chains[0].State != BadSignature {
 		t.Errorf("Verify under another key = %v, %v, want bad signature", rep, err)
@@ -338,15 +323,9 @@ func TestMissingCheckpointAndKey(t *testing.T) {
 	}
 	_, head := files(t, cfg)
 	mustWrite(t, head, nil)
-	if rep := only(t, cfg); rep.State != Unsigned {
-		t.Errorf("empty checkpoint: %v, want unsigned", rep)
-	}
-	if err := os.Remove(head); err != nil {
-		t.Fatal(err)
-	}
-	if rep := only(t, cfg); rep.State != Unsigned {
-		t.Errorf("no checkpoint: %v, want unsigned", rep)
-	}
+	wantChain(t, cfg, Unsigned)
+	noErr(t, os.Remove(head))
+	wantChain(t, cfg, Unsigned)
 }
 
 // TestUnfinishedTail: what a crash leaves after the newest head is no alarm,
@@ -391,14 +370,9 @@ func TestProve(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Prove(%s): %v", id, err)
 		}
-		doc, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := must(json.Marshal(p))(t)
 		var back Proof
-		if err := json.Unmarshal(doc, &back); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, json.Unmarshal(doc, &back))
 		if err := CheckProof(back, pub); err != nil {
 			t.Errorf("CheckProof(%s) = %v", id, err)
 		}
