@@ -37,10 +37,7 @@ func TestEveryKeyHasATimeToApply(t *testing.T) {
 // TestDocumentedWhenKeysApply checks that docs/configuration.md lists the same
 // keys.
 func TestDocumentedWhenKeysApply(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "configuration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "configuration.md")))(t)
 	row := func(begins string) []string {
 		for line := range strings.Lines(string(text)) {
 			if rest, ok := strings.CutPrefix(line, "| "+begins+" |"); ok {

@@ -17,46 +17,40 @@ import (
 // time.
 const tick = 20 * time.Millisecond
 
-// home makes a home folder with these files, and its environment.
-func home(t *testing.T, files map[string]string) (dir string, getenv func(string) string) {
+// home makes a home folder; file is its ken.yaml.
+func home(t *testing.T) (places dirs.Places, file string) {
 	t.Helper()
-	dir = t.TempDir()
-	for name, text := range files {
-		write(t, filepath.Join(dir, name), text)
-	}
-	return dir, func(name string) string {
+	dir := t.TempDir()
+	places = must(dirs.New(func(name string) string {
 		if name == "HOME" {
 			return dir
 		}
 		return ""
-	}
+	}, t.TempDir()))(t)
+	return places, filepath.Join(dir, ".ken", "ken.yaml")
+}
+
+// put writes a file that was changed at a time.
+func put(t *testing.T, path, text string, at time.Time) {
+	t.Helper()
+	write(t, path, text)
+	noErr(t, os.Chtimes(path, at, at))
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	noErr(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestOtherSettingsKeepTheRules: what the files say beside the rules makes no new
 // ones, and of every file one stamp is kept, however often it was read.
 func TestOtherSettingsKeepTheRules(t *testing.T) {
-	dir, getenv := home(t, map[string]string{".ken/more.cedar": "permit (principal, action, resource);\n"})
-	file := filepath.Join(dir, ".ken", "ken.yaml")
-	cedar := "policy: {cedar: [" + filepath.Join(dir, ".ken", "more.cedar") + "]}\n"
+	places, file := home(t)
+	cedar := "policy: {cedar: [" + file + ".cedar]}\n"
+	write(t, file+".cedar", "permit (principal, action, resource);\n")
 	write(t, file, cedar)
-	places, err := dirs.New(getenv, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := New(Config{Places: places})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(New(Config{Places: places}))(t)
 	rules, n := l.Latest().Rules, len(l.current.Load().stamps)
 	for _, steps := range []string{"9", "10"} {
 		write(t, file, cedar+"chat: {steps: "+steps+"}\n")
@@ -79,36 +73,22 @@ func TestOtherSettingsKeepTheRules(t *testing.T) {
 // the same size and time.
 func TestEveryChangeIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, getenv := home(t, nil)
-		places, err := dirs.New(getenv, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, cedar := filepath.Join(dir, ".ken", "ken.yaml"), filepath.Join(dir, ".ken", "more.cedar")
-		put := func(path, text string, at time.Time) {
-			t.Helper()
-			write(t, path, text)
-			if err := os.Chtimes(path, at, at); err != nil {
-				t.Fatal(err)
-			}
-		}
+		places, file := home(t)
+		cedar := file + ".cedar"
 		old := time.Now().Add(-time.Hour)
-		put(file, "chat: {steps: 5}\n", old)
+		put(t, file, "chat: {steps: 5}\n", old)
 		settings, stamps, err := readFiles(places, "", config.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(file, "chat: {steps: 16}\n", old)
-		l, err := newLoader(Config{Places: places}, settings, stamps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		put(t, file, "chat: {steps: 16}\n", old)
+		l := must(newLoader(Config{Places: places}, settings, stamps))(t)
 		if n := l.Latest().Settings.Chat.Steps; n != 16 {
 			t.Errorf("changed before the Loader was made, there are %d steps, want 16", n)
 		}
 
-		put(cedar, "permit (principal, action, resource);\n", old)
-		put(file, "policy: {cedar: ["+cedar+"]}\n", old)
+		put(t, cedar, "permit (principal, action, resource);\n", old)
+		put(t, file, "policy: {cedar: ["+cedar+"]}\n", old)
 		if r := l.Latest(); r.Err != nil || r.upToDate() {
 			t.Errorf("a file was read before it was looked at, and that holds (%v)", r.Err)
 		}
@@ -116,9 +96,9 @@ func TestEveryChangeIsSeen(t *testing.T) {
 			t.Error("the second reading does not hold")
 		}
 
-		put(file, "chat: {steps: 17}\n", time.Now())
+		put(t, file, "chat: {steps: 17}\n", time.Now())
 		l.Latest()
-		put(file, "chat: {steps: 18}\n", time.Now())
+		put(t, file, "chat: {steps: 18}\n", time.Now())
 		if n := l.Latest().Settings.Chat.Steps; n != 18 {
 			t.Errorf("changed within a tick, there are %d steps, want 18", n)
 		}
@@ -133,28 +113,10 @@ func TestEveryChangeIsSeen(t *testing.T) {
 // that it can be read, loosens nothing; one that stays so counts.
 func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, getenv := home(t, nil)
-		places, err := dirs.New(getenv, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, ".ken", "ken.yaml")
+		places, file := home(t)
 		const text = "model: lab/any\npolicy:\n  rules: [{effect: deny, capabilities: [\"tool:list_files\"]}]\n"
-		put := func(text string) {
-			write(t, file, text)
-			if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		put(text)
-		settings, stamps, err := readFiles(places, "", config.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := newLoader(Config{Places: places}, settings, stamps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		put(t, file, text, time.Now())
+		l := must(New(Config{Places: places}))(t)
 		time.Sleep(time.Second)
 		rules := l.Latest().Rules
 		for _, way := range []struct {
@@ -169,7 +131,7 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 		} {
 			for _, step := range way.steps {
 				if step != "-" {
-					put(step)
+					put(t, file, step, time.Now())
 				} else if err := os.Rename(file, file+".old"); err != nil {
 					t.Fatal(err)
 				}
@@ -194,9 +156,7 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 				t.Errorf("%s: in the end there are other rules", way.name)
 			}
 		}
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(file))
 		if got := l.Latest().Rules; got == nil || got == rules {
 			t.Errorf("a file that stays away: the rules are %p, want others than %p", got, rules)
 		}
@@ -207,27 +167,16 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 // call that came in later.
 func TestSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, getenv := home(t, nil)
-		places, err := dirs.New(getenv, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
+		places, file := home(t)
+		say := func(rule string, ago time.Duration) {
+			put(t, file, "policy:\n  rules: [{effect: "+rule+", capabilities: [\"tool:list_files\"]}]\n", time.Now().Add(-ago))
 		}
-		file := filepath.Join(dir, ".ken", "ken.yaml")
-		put := func(rule string, changed time.Time) {
-			write(t, file, "policy:\n  rules: [{effect: "+rule+", capabilities: [\"tool:list_files\"]}]\n")
-			if err := os.Chtimes(file, changed, changed); err != nil {
-				t.Fatal(err)
-			}
-		}
-		put("allow", time.Now().Add(-2*time.Hour))
+		say("allow", 2*time.Hour)
 		var outdated error // what replicas share may not be current
-		l, err := New(Config{Places: places, Fresh: func() error { return outdated }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(New(Config{Places: places, Fresh: func() error { return outdated }}))(t)
 		first := time.Now()
 		allowed := l.Latest().Rules
-		put("deny", time.Now().Add(-time.Hour))
+		say("deny", time.Hour)
 		if got := l.Since(first).Rules; got != allowed {
 			t.Error("a call that had its look looked again")
 		}
@@ -241,15 +190,37 @@ func TestSince(t *testing.T) {
 		if denied == allowed {
 			t.Error("a call that came in after the change was decided by the rules before it")
 		}
-		put("allow", time.Now().Add(-30*time.Minute))
+		say("allow", 30*time.Minute)
 		if got := l.Since(time.Time{}).Rules; got == denied {
 			t.Error("a call of which it is not known when it came in did not look")
 		}
-		put("deny", time.Now().Add(-20*time.Minute))
+		say("deny", 20*time.Minute)
 		before := l.current.Load().Rules
 		time.Sleep(maxAge)
 		if got := l.Since(first).Rules; got == before {
 			t.Error("a call that took long did not look again")
 		}
 	})
+}
+
+// fatal is what [must] and [noErr] need of a test.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t fatal) T {
+	return func(t fatal) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+func noErr(t fatal, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
