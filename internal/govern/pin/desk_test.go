@@ -78,9 +78,7 @@ func TestAcceptIsBound(t *testing.T) {
 	wantState(t, check(t, d, "s", two, other), "read_file", pin.Changed)
 	log.err = nil
 	for range 2 { // saying it again changes nothing
-		if err := d.Accept(ctx, "s", shown, pia); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, d.Accept(ctx, "s", shown, pia))
 	}
 	v = check(t, d, "s", two, other)
 	wantState(t, v, "read_file", pin.Accepted)
@@ -104,9 +102,7 @@ func TestNothingIsTrustedUnrecorded(t *testing.T) {
 	wantKind(t, err, capability.Unavailable, "no disk")
 	wantState(t, v, "read_file", pin.Accepted)
 	wantState(t, v, "b", pin.Added)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, s.Close())
 	v, err = d.Check(ctx, "s", []pin.Tool{readFile()})
 	wantKind(t, err, capability.Unavailable, "closed")
 	wantState(t, v, "read_file", pin.Unknown)
@@ -133,9 +129,7 @@ func TestDamagedPins(t *testing.T) {
 				}
 				var b store.Batch
 				b.Put(item.Key, spoil(item.Value))
-				if _, err := s.Apply(ctx, &b); err != nil {
-					t.Fatal(err)
-				}
+				must(s.Apply(ctx, &b))(t)
 			}
 			d := newDesk(t, s, pin.Config{})
 			v, err := d.Check(ctx, "s", []pin.Tool{readFile()})
@@ -144,9 +138,7 @@ func TestDamagedPins(t *testing.T) {
 			if _, err := d.List(ctx); err == nil {
 				t.Error("List of a damaged record = nil error")
 			}
-			if err := d.Forget(ctx, "s", pia); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, d.Forget(ctx, "s", pia))
 			wantState(t, check(t, d, "s", readFile()), "read_file", pin.Accepted)
 		})
 	}
@@ -201,9 +193,7 @@ func TestExposedNames(t *testing.T) {
 		}
 	}
 	// A name is free again when its server is forgotten.
-	if err := d.Forget(ctx, pin.ServerKey("one", "/a"), pia); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Forget(ctx, pin.ServerKey("one", "/a"), pia))
 	if got := check(t, d, "late", named("search"))["search"].Exposed; got != "search" {
 		t.Errorf("exposed name after the first server was forgotten = %q, want search", got)
 	}
@@ -232,9 +222,7 @@ func TestRevision(t *testing.T) {
 	look("a new tool", true)
 	accept(t, other, key)
 	look("its acceptance", true)
-	if err := other.Forget(ctx, key, pia); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, other.Forget(ctx, key, pia))
 	look("forgetting", true)
 }
 

@@ -23,11 +23,7 @@ var (
 
 func newDesk(t testing.TB, s *store.Store, c pin.Config) *pin.Desk {
 	t.Helper()
-	d, err := pin.New(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(pin.New(s, c))(t)
 }
 
 func anyDesk(t testing.TB, c pin.Config) *pin.Desk {
@@ -54,17 +50,12 @@ func wantState(t testing.TB, v map[string]pin.Verdict, tool string, want pin.Sta
 // accept does what a person does: look, then agree to all of it.
 func accept(t testing.TB, d *pin.Desk, server string) {
 	t.Helper()
-	waiting, err := d.Pending(ctx, server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	waiting := must(d.Pending(ctx, server))(t)
 	shown := map[string]string{}
 	for _, w := range waiting {
 		shown[w.Tool] = w.Hash
 	}
-	if err := d.Accept(ctx, server, shown, pia); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Accept(ctx, server, shown, pia))
 }
 
 func readFile() pin.Tool {
@@ -129,4 +120,26 @@ func lines(list []pin.Difference) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
+}
+
+// fatal is what [must] and [noErr] need of a test.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t fatal) T {
+	return func(t fatal) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+func noErr(t fatal, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -98,10 +98,7 @@ func TestModel(t *testing.T) {
 				first = first && len(listing) == 0
 			},
 			"look": func(t *rapid.T) {
-				list, err := desk(t).Pending(ctx, server)
-				if err != nil {
-					t.Fatal(err)
-				}
+				list := must(desk(t).Pending(ctx, server))(t)
 				clear(shown)
 				want := map[string]string{}
 				for name, text := range waits {
@@ -147,9 +144,7 @@ func TestModel(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) { open(rapid.IntRange(0, 1).Draw(t, "desk")) },
 		})
-		if err := desks[0].Forget(ctx, server, pia); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, desks[0].Forget(ctx, server, pia))
 		for _, prefix := range prefixes {
 			if left := count(t, stores[0], prefix) - before[prefix]; left != 0 {
 				t.Fatalf("after Forget %d keys are left at %s", left, prefix)

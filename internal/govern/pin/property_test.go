@@ -72,15 +72,9 @@ func TestAnyChangeShows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		server := strconv.Itoa(n)
-		d, err := pin.New(s, pin.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(pin.New(s, pin.Config{}))(t)
 		state := func(tool pin.Tool) pin.Verdict {
-			v, err := d.Check(ctx, server, []pin.Tool{tool})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must(d.Check(ctx, server, []pin.Tool{tool}))(t)
 			return v[tool.Name]
 		}
 		was := tool(t)
@@ -123,9 +117,7 @@ func change(t *rapid.T, was pin.Tool) (now pin.Tool, same bool) {
 	}
 	schema := func(from json.RawMessage) json.RawMessage {
 		read := func(from json.RawMessage) (v any) {
-			if err := json.Unmarshal(from, &v); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, json.Unmarshal(from, &v))
 			return v
 		}
 		next := raw(alter(t, read(from)))
@@ -213,10 +205,7 @@ func TestLargeAttacks(t *testing.T) {
 	d := anyDesk(t, pin.Config{})
 	rows := 0
 	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must(os.Open(file))(t)
 		defer f.Close()
 		for lines := bufio.NewScanner(f); lines.Scan(); rows++ {
 			var row struct{ Text, Shadows string }

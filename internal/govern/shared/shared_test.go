@@ -29,18 +29,11 @@ func write(text string) func(string) error {
 
 // TestShared: what one machine shares another has, also that it is gone.
 func TestShared(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := storetest.Open(t, storetest.Address(t))
 	one, _ := machine(t, db)
 	two, at := machine(t, db)
 	for _, text := range []string{"policy: {}\n", "policy: {profile: team}\n", ""} {
-		if err := one.Change(t.Context(), write(text)); err != nil {
-			t.Fatal(err)
-		}
-		if err := two.Update(t.Context()); err != nil {
+		if err := errors.Join(one.Change(t.Context(), write(text)), two.Update(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(at.File)
@@ -64,10 +57,7 @@ func TestShared(t *testing.T) {
 
 // TestAway: without the store nothing is known to be current, once the last look is old.
 func TestAway(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := storetest.Open(t, storetest.Address(t))
 	s, _ := machine(t, db)
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
@@ -85,44 +75,23 @@ func TestAway(t *testing.T) {
 // TestRestored: a store that is older than it was is refused, by a new process and by
 // other machines too, until an operator accepts it.
 func TestRestored(t *testing.T) {
-	old, err := store.Open(t.Context(), storetest.Address(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer old.Close()
+	old := storetest.Open(t, storetest.Address(t))
 	s, cfg := machine(t, old)
-	if err := s.Change(t.Context(), write("a: 1\n")); err != nil {
+	if err := errors.Join(s.Change(t.Context(), write("a: 1\n")), s.Update(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	restored, err := store.Open(t.Context(), storetest.Address(t), t.TempDir()) // at version 0
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer restored.Close()
+	restored := storetest.Open(t, storetest.Address(t)) // at version 0
 	cfg.Store = func() (*store.Store, error) { return restored, nil }
-	for range 2 {
-		again := New(cfg)
-		err = again.Check()
+	fresh, _ := machine(t, restored) // is told by the store
+	again := New(cfg)
+	for _, s := range []*Settings{again, again, New(cfg), fresh} {
 		var e *capability.Error
-		if !errors.As(err, &e) || e.Rule != "store.restored" {
+		if err := s.Check(); !errors.As(err, &e) || e.Rule != "store.restored" {
 			t.Fatalf("Check = %v, want store.restored", err)
 		}
 	}
 	if text, err := os.ReadFile(cfg.File); err != nil || string(text) != "a: 1\n" {
 		t.Errorf("the copy is %q, %v", text, err)
-	}
-	// A machine that has seen nothing is told by the store.
-	fresh, _ := machine(t, restored)
-	var e *capability.Error
-	if err := fresh.Check(); !errors.As(err, &e) || e.Rule != "store.restored" {
-		t.Errorf("on a machine that has seen nothing: %v, want store.restored", err)
-	}
-	again := New(cfg)
-	if err := again.Check(); err == nil {
-		t.Error("nothing was accepted yet")
 	}
 	if err := fresh.Accept(t.Context()); err != nil {
 		t.Fatal(err)
