@@ -12,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/talk/event"
+	"ken/internal/testkit/terminaltest"
 	"ken/llm"
 )
 
@@ -23,24 +24,8 @@ func TestRunTalk(t *testing.T) {
 		echo(ctx, text, yield)
 	}
 	s := open(t, 60, 20, Config{Talker: talk, Greeting: []string{"ken chat; /help says more"}})
-	s.shows("ken chat; /help says more")
-	s.shows("gpt-9 · code · s1 · 10 % of 10k · 10 in (5 read, 2 writt")
-	s.prompts("❯ ")
-	s.types("hello wörld 世界\r")
-	s.shows("you said hello wörld 世界")
-	s.prompts("❯ ")
-	// Editing: in the middle, over wide and joined characters, by words.
-	s.types("ab世c\x1b[D\x1b[D\x7f")
-	s.prompts("❯ a")
-	s.types("\x05 👨\u200d👩x\x7f\x7f\x17yes\x01no \x1bf!\x05?")
-	s.prompts("❯ no yes!?")
-	s.types("\x15")
-	s.prompts("❯ ")
-	s.types("\x19\r")
-	s.shows("you said no yes!?")
-	s.prompts("❯ ")
-	s.types("\x04")
-	text := s.ends()
+	s.plays()
+	text := s.Ends()
 	if got := []string{<-said, <-said}; got[0] != "hello wörld 世界" || got[1] != "no yes!?" {
 		t.Errorf("said %q", got)
 	}
@@ -56,32 +41,19 @@ func TestRunManyLines(t *testing.T) {
 		echo(ctx, "it", yield)
 	}}
 	s := open(t, 40, 12, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("one\x1b\rtwo\\\rthree\nfour\x1b[13;2ufive\x1b[27;2;13~six\r")
-	s.shows("you said it")
+	s.plays()
 	if got, want := <-said, "one\ntwo\nthree\nfour\nfive\nsix"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
-	s.prompts("❯ ")
-	// A paste is text, whatever is in it: nothing is sent, nothing is a key.
-	s.types("\x1b[200~pas")
-	s.types("ted\r\n\x03\x04y\tq\x1b[A\x1b[20")
-	s.types("1~.")
-	s.prompts("  y    q[A.")
-	s.types("\r")
+	s.plays()
 	if got, want := <-said, "pasted\ny\tq[A."; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 	s.prompts("❯ ")
 	// A paste that is higher than the terminal shows the end, with the cursor.
-	s.types("\x1b[200~" + strings.Repeat("line\n", 50) + "last\x1b[201~")
-	s.prompts("  last")
-	s.types("\x1b<")
-	s.prompts("❯ ")
-	s.types("\x03")
-	s.hides("line")
-	s.types("\x04")
-	s.ends()
+	s.Types("\x1b[200~" + strings.Repeat("line\n", 50) + "last\x1b[201~")
+	s.plays()
+	s.Ends()
 }
 
 func TestRunHistory(t *testing.T) {
@@ -90,39 +62,20 @@ func TestRunHistory(t *testing.T) {
 	s := open(t, 60, 20, Config{Talker: talk, History: file})
 	for _, text := range []string{"first message", " secret one", "second\x1b\rmessage"} {
 		s.prompts("❯ ")
-		s.types(text + "\r")
-		s.shows("you said " + strings.TrimSpace(strings.ReplaceAll(text, "\x1b\r", " ")))
+		s.Types(text + "\r")
+		s.Shows("you said " + strings.TrimSpace(strings.ReplaceAll(text, "\x1b\r", " ")))
 	}
-	s.prompts("❯ ")
-	s.types("dra\x1b[Aft") // up goes back
-	s.prompts("  messageft")
-	s.types("\x1b[A\x1b[A")
-	s.prompts("❯ first message")
-	s.types("\x1b[B\x1b[B\x1b[B")
-	s.prompts("❯ dra")
-	s.types("\x03\x12FIRST")
-	s.shows("search FIRST: first message")
-	s.types("\x1b[C!")
-	s.prompts("❯ first message!")
-	s.types("\r")
-	s.shows("you said first message!")
-	s.prompts("❯ ")
-	s.types("\x03")
-	s.shows("Ctrl-C once more leaves")
-	s.types("\x03")
-	s.ends()
+	s.plays()
+	s.Ends()
 
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the history's mode is %v, %v", info, err)
 	}
-	s = open(t, 60, 20, Config{Talker: talk, History: file})
-	s.prompts("❯ ")
-	s.types("\x1b[A\x1b[A\x1b[A")
-	s.until("the second message's first line", func(v *vt) bool { return strings.Contains(v.text(), "❯ second") })
-	s.types("\x1b[A")
-	s.prompts("❯ first message")
-	s.types("\x15\x04")
-	s.ends()
+	s = s.again(60, 20, Config{Talker: talk, History: file})
+	s.plays()
+	s.Until("the second message's first line", func(v *terminaltest.VT) bool { return strings.Contains(v.Text(), "❯ second") })
+	s.plays()
+	s.Ends()
 }
 
 func TestRunComplete(t *testing.T) {
@@ -142,40 +95,8 @@ func TestRunComplete(t *testing.T) {
 	}
 	talk.turn = echo
 	s := open(t, 60, 20, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("/")
-	s.shows("/compact            does compact")
-	s.shows("… 2 more") // own words too
-	s.types("co")
-	s.hides("/mode ")
-	s.shows("/cost               does cost")
-	s.types("\t")
-	s.prompts("❯ /compact")
-	s.shows("› /compact")
-	s.types("\t")
-	s.prompts("❯ /cost")
-	s.types("\x1b[Z")
-	s.prompts("❯ /compact")
-	s.types("\x1b")
-	s.prompts("❯ /co")
-	s.types("\x7fo\t\x15/m\t")
-	s.prompts("❯ /mode")
-	s.types("\r")
-	s.shows("The mode is code.")
-	s.prompts("❯ go on")
-	s.hides("Ctrl-C e")
-	s.types("\x15/q\t")
-	s.prompts("❯ /quit ")
-	s.types("\x15/cost\r")
-	s.shows("✗ the wire is broken⟨U+001B⟩[2J")
-	s.prompts("❯ ")
-	s.types("/other words\r") // nobody's command is said
-	s.shows("you said /other words")
-	s.prompts("❯ ")
-	s.types("/why\r")
-	s.shows("nothing was looked for yet")
-	s.types("/model\r")
-	if text := s.ends(); !strings.HasSuffix(text, "bye") {
+	s.plays()
+	if text := s.Ends(); !strings.HasSuffix(text, "bye") {
 		t.Errorf("it ends with\n%s\nwant what the command said last", text)
 	}
 	for _, want := range []string{"/mode", "/cost", "/other words", "/model"} {
@@ -227,34 +148,24 @@ func TestRunApprove(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s.prompts("❯ ")
-		s.types("\x0c") // a clean screen, to wait for what is new
-		s.types(tt.text + "\r")
-		s.shows("runs  rm -rf⟨U+001B⟩[8m /")
-		s.shows("Allow it? [y] this once;")
-		s.types(tt.key)
-		s.shows(tt.shown)
+		s.Types("\x0c") // a clean screen, to wait for what is new
+		s.Types(tt.text + "\r")
+		s.Shows("runs  rm -rf⟨U+001B⟩[8m /")
+		s.Shows("Allow it? [y] this once;")
+		s.Types(tt.key)
+		s.Shows(tt.shown)
 		if got := <-answers; got.Ask != "q" || got.Yes != tt.want.Yes || got.Scope != tt.want.Scope || got.Covers != tt.want.Covers {
 			t.Errorf("%s: %q answers %+v, want %+v", tt.text, tt.key, got, tt.want)
 		}
 	}
 	// s and a are no answers where consent cannot be wide, nor is a paste.
-	s.prompts("❯ ")
-	s.types("\x0cnarrow\r")
-	s.shows("[y] this once; [n] no; [N] no, and")
-	s.types("s")
-	s.shows(`"s" is none of them`)
-	s.shows("Allow it? [y]")
-	s.types("\x1b[200~y\x1b[201~")
-	s.types("\x03")
-	s.shows("ending it")
+	s.plays()
 	talk.replies <- given{} // what the test's talker waits for
 	if got := <-answers; got.Yes {
 		t.Errorf("an aborted question was answered: %+v", got)
 	}
-	s.hides("ending it")
-	s.prompts("❯ y") // what was pasted is for the line
-	s.types("\x03\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 // TestRunApproveMany shows that each of several questions stands right above
@@ -275,19 +186,12 @@ func TestRunApproveMany(t *testing.T) {
 		_ = yield(event.Delta{Text: "last was " + got.Ask}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}
 	s := open(t, 80, 30, Config{Talker: talk, First: "go"})
-	s.shows("Allow it? [y]")
-	if text := s.text(); !strings.Contains(text, "runs  first") || strings.Contains(text, "runs  second") {
+	s.Shows("Allow it? [y]")
+	if text := s.Text(); !strings.Contains(text, "runs  first") || strings.Contains(text, "runs  second") {
 		t.Errorf("the first question is shown as\n%s", text)
 	}
-	s.types("y")
-	s.shows("answered no: by Ann")
-	s.shows("runs  third")
-	s.shows("Allow it? [y]")
-	s.types("n")
-	s.shows("last was third")
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 // TestRunTypedAhead shows that what is typed while a turn runs does not answer
@@ -308,25 +212,14 @@ func TestRunTypedAhead(t *testing.T) {
 		}
 	}
 	s := open(t, 80, 20, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("go\r")
-	s.shows("One moment.")
-	s.types("dra\r")
-	s.shows("something runs; Ctrl-C ends it")
-	s.types("ft")
-	s.prompts("❯ draft")
+	s.plays()
 	close(begin)
-	s.shows("Allow it?")
-	s.types("yyyy")
-	s.shows("Allow it? [y]")
-	s.types("n")
+	s.plays()
 	if got := <-answers; got.Yes {
 		t.Error("what was typed ahead gave consent")
 	}
-	s.prompts("❯ draftyyyy")
-	s.hides("Ctrl-C e")
-	s.types("\x03\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 func TestRunQuestions(t *testing.T) {
@@ -351,11 +244,7 @@ func TestRunQuestions(t *testing.T) {
 		yield(event.Done{Reason: event.EndAnswer, Text: "That is all."}, nil)
 	}
 	s := open(t, 70, 24, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("go\r")
-	s.shows("2. blue")
-	s.prompts("? ")
-	s.types("2\r")
+	s.plays()
 	expect := func(want string) {
 		t.Helper()
 		raw, err := json.Marshal(<-answers)
@@ -364,30 +253,20 @@ func TestRunQuestions(t *testing.T) {
 		}
 	}
 	expect(`{"Ask":"1","Yes":true,"Scope":"","Covers":"","Text":"blue","Answers":null}`)
-	s.shows("And why?")
-	s.types("\x1b")
+	s.plays()
 	expect(`{"Ask":"2","Yes":false,"Scope":"","Covers":"","Text":"","Answers":null}`)
-	s.shows("Run it again? [y] yes; [n] no")
-	s.types("y")
+	s.plays()
 	expect(`{"Ask":"3","Yes":true,"Scope":"","Covers":"","Text":"","Answers":null}`)
-	s.shows("Go on? [y] yes; [n] no")
-	s.types("n")
+	s.plays()
 	expect(`{"Ask":"4","Yes":false,"Scope":"","Covers":"","Text":"","Answers":null}`)
-	s.shows("age (integer):")
-	s.prompts("? ")
-	s.types("old\r")
-	s.shows("it must be a whole number")
-	s.types("\x15" + "42\r")
-	s.shows("name, Your name (string, may be empty):")
-	s.types("Ann\r")
+	s.plays()
+	s.Types("\x15" + "42\r")
+	s.plays()
 	expect(`{"Ask":"5","Yes":true,"Scope":"","Covers":"","Text":"","Answers":{"f":{"action":"accept","content":{"age":42,"name":"Ann"}}}}`)
-	s.shows("https://example.com")
-	s.shows("Yes? [y] yes; [n] no")
-	s.types("n")
+	s.plays()
 	expect(`{"Ask":"6","Yes":false,"Scope":"","Covers":"","Text":"","Answers":{"u":{"action":"decline"}}}`)
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 func TestRunAbort(t *testing.T) {
@@ -412,30 +291,24 @@ func TestRunAbort(t *testing.T) {
 	s := open(t, 40, 10, Config{Talker: talk, Now: clock()})
 	for _, text := range []string{"done", "error"} {
 		s.prompts("❯ ")
-		s.types(text + "\r")
+		s.Types(text + "\r")
 		<-began
-		s.until("a spinner", func(v *vt) bool { return strings.Contains(v.text(), " slow") })
-		s.shows("Ctrl-C ends it")
-		s.types("\x03")
-		s.shows("  aborted")
+		s.Until("a spinner", func(v *terminaltest.VT) bool { return strings.Contains(v.Text(), " slow") })
+		s.Shows("Ctrl-C ends it")
+		s.Types("\x03")
+		s.Shows("  aborted")
 		s.prompts("❯ ")
-		s.hides(" slow")
-		s.types("\x0c")
+		s.Hides(" slow")
+		s.Types("\x0c")
 	}
-	s.types("/compact\r")
-	s.shows("Ctrl-C ends it")
-	s.types("\x03")
-	s.shows("stopped")
-	s.prompts("❯ ")
-	// Leaving by ctx waits for the turn.
-	s.types("again\r")
+	s.plays()
 	<-began
-	s.stop()
-	if err := <-s.ended; !errors.Is(err, context.Canceled) {
+	s.Stop()
+	if err := <-s.Ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run() = %v, want that it was cancelled", err)
 	}
-	s.ended <- nil
-	if text := s.ends(); !strings.Contains(text, "aborted") {
+	s.Ended <- nil
+	if text := s.Ends(); !strings.Contains(text, "aborted") {
 		t.Errorf("it leaves\n%s\nwant the end of the turn", text)
 	}
 }
@@ -451,25 +324,16 @@ func TestRunWaiting(t *testing.T) {
 		_ = yield(event.Delta{Text: "It went on."}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}
 	s := open(t, 60, 20, Config{Talker: talk, First: "begin"})
-	s.shows("waiting: somebody must answer")
-	s.shows("Allow it? [y]")
-	s.types("y")
-	s.shows("✗ the wire is broken")
-	s.shows("Allow it? [y]")
-	s.types("y")
-	s.shows("It went on.")
-	s.prompts("❯ ")
+	s.plays()
 	if got := <-talk.replies; got.Ask != "1" || !got.Yes {
 		t.Errorf("answer %+v", got)
 	}
-	s.types("\x04")
-	s.ends()
+	s.Types("\x04")
+	s.Ends()
 	// Where a turn was left open, a chat may begin by going on.
-	s = open(t, 60, 20, Config{Talker: talk, GoOn: true})
-	s.shows("It went on.")
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s = s.again(60, 20, Config{Talker: talk, GoOn: true})
+	s.plays()
+	s.Ends()
 }
 
 // TestRunResize shows that nothing of the scrollback is lost or painted twice
@@ -485,25 +349,21 @@ func TestRunResize(t *testing.T) {
 		yield(event.Done{Reason: event.EndAnswer}, nil)
 	}}
 	s := open(t, 60, 12, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("tell me\r")
+	s.plays()
 	next <- "First paragraph.\n\nThe second paragraph is not over yet and it is rather"
-	s.shows("it is rather")
-	s.types("draft")
-	s.until("the draft", func(v *vt) bool { return v.line() == "❯ draft" })
+	s.plays()
+	s.Until("the draft", func(v *terminaltest.VT) bool { return v.Line() == "❯ draft" })
 	for _, width := range []int{30, 16, 90, 20, 60} {
-		s.resize(width, 12)
-		s.types("!")
-		s.until("the draft again", func(v *vt) bool { return strings.HasSuffix(strings.TrimSpace(v.line()), "!") })
-		s.types("\x7f")
+		s.Resize(width, 12)
+		s.Types("!")
+		s.Until("the draft again", func(v *terminaltest.VT) bool { return strings.HasSuffix(strings.TrimSpace(v.Line()), "!") })
+		s.Types("\x7f")
 		s.prompts("❯ draft")
 	}
 	next <- " long.\n\nThird.\n"
 	close(next)
-	s.shows("Third.")
-	s.hides("Ctrl-C ends it")
-	s.types("\x03\x04")
-	text := s.ends()
+	s.plays()
+	text := s.Ends()
 	for _, want := range []string{"❯ tell me", "First paragraph.", "The second paragraph is not over yet and it is rather long.", "Third."} {
 		if strings.Count(strings.ReplaceAll(text, "\n", " "), want) != 1 {
 			t.Errorf("%q stands %d times in\n%s", want, strings.Count(text, want), text)
@@ -515,15 +375,8 @@ func TestRunResize(t *testing.T) {
 func TestRunNarrow(t *testing.T) {
 	talk := &part{turn: echo, offers: []string{"/help"}, status: Status{Model: "a-model-with-a-long-name"}}
 	s := open(t, 12, 4, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("/he\x7f\x7f\x7f世界世界世界hello\r")
-	s.shows("hello")
-	s.prompts("❯ ")
-	s.types("a\nb\nc\nd\ne\r")
-	s.shows("b c d e")
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 func TestRunFold(t *testing.T) {
@@ -540,20 +393,12 @@ func TestRunFold(t *testing.T) {
 		}
 	}}
 	s := open(t, 60, 20, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("go\r")
-	s.shows("… 2 lines above; Ctrl-O shows all")
-	s.prompts("❯ ")
-	if strings.Contains(s.text(), "entry-1") {
-		t.Errorf("it is not folded:\n%s", s.text())
+	s.plays()
+	if strings.Contains(s.Text(), "entry-1") {
+		t.Errorf("it is not folded:\n%s", s.Text())
 	}
-	s.types("\x0f")
-	s.shows("entry-1\nentry-2")
-	s.types("\x0f")
-	s.shows("nothing more is folded")
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 func TestRunPlain(t *testing.T) {
@@ -569,25 +414,13 @@ func TestRunPlain(t *testing.T) {
 	}
 	dumb := func(name string) string { return map[string]string{"TERM": "dumb"}[name] }
 	s := open(t, 50, 20, Config{Talker: talk, Getenv: dumb, Greeting: []string{"hello"}})
-	s.shows(">")
-	s.types("one\\\ntwo\n")
-	s.shows("you said one two")
-	s.types("ask\n")
-	s.shows("Allow it? [y] this once")
-	s.types("x\n")
-	s.shows(`"x" is none of them`)
-	s.types("y\n")
-	s.shows("you said ask")
-	s.types("/quit\n")
-	s.until("the end", func(*vt) bool { return true })
-	if err := <-s.ended; err != nil {
+	s.plays()
+	s.Until("the end", func(*terminaltest.VT) bool { return true })
+	if err := <-s.Ended; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	s.ended <- nil
-	if s.mu.Lock(); len(s.vt.modes) > 0 {
-		t.Errorf("a dumb terminal was sent %v", s.vt.modes)
-	}
-	s.mu.Unlock()
+	s.Ended <- nil
+	s.Until("no modes, as it is dumb", func(v *terminaltest.VT) bool { return len(v.Modes) == 0 })
 
 	// What is no terminal gives no consent.
 	in, w, err := os.Pipe()
@@ -624,17 +457,15 @@ func TestRunStuck(t *testing.T) {
 		}
 	}}
 	s := open(t, 80, 10, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types("go\r")
+	s.plays()
 	<-began
-	s.types("\x04")
-	s.shows("Ctrl-C ends what runs")
+	s.plays()
 	for _, hint := range []string{"ending it", "Ctrl-C once more leaves without waiting"} {
-		s.types("\x03")
-		s.shows(hint)
+		s.Types("\x03")
+		s.Shows(hint)
 	}
-	s.types("\x03")
-	s.ends()
+	s.Types("\x03")
+	s.Ends()
 }
 
 // TestRunUnanswered shows that a turn that waits can be left waiting.
@@ -643,12 +474,8 @@ func TestRunUnanswered(t *testing.T) {
 		_ = yield(event.Asked{ID: "1", What: event.Escalate}, nil) && yield(event.Done{Reason: event.EndWaiting}, nil)
 	}}
 	s := open(t, 80, 10, Config{Talker: talk, First: "go"})
-	s.shows("Allow the intent? [y] yes; [n] no")
-	s.types("\x03")
-	s.shows("left unanswered; the turn waits")
-	s.prompts("❯ ")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 func TestRunSearch(t *testing.T) {
@@ -657,19 +484,8 @@ func TestRunSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, 60, 10, Config{Talker: &part{turn: echo}, History: file})
-	s.prompts("❯ ")
-	s.types("\x12apx")
-	s.prompts("search apx")
-	s.types("\x7fple")
-	s.shows("search apple: two apples")
-	s.types("\x12")
-	s.shows("search apple: one apple")
-	s.types("\x12\x1b")
-	s.prompts("❯ ")
-	s.types("\x12pear\r")
-	s.prompts("❯ pear")
-	s.types("\x03\x12\x03\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 // TestRunPlainForm fills in a form on a dumb terminal.
@@ -681,16 +497,11 @@ func TestRunPlainForm(t *testing.T) {
 		yield(event.Done{Reason: event.EndAnswer, Text: "thanks"}, nil)
 	}
 	s := open(t, 60, 20, Config{Talker: talk, First: "go", Getenv: func(string) string { return "dumb" }})
-	s.shows("n (integer):")
-	s.types("many\n")
-	s.shows("it must be a whole number")
-	s.types("3\n")
-	s.shows("thanks")
-	s.types("/why\n/output\n\x04")
-	if err := <-s.ended; err != nil {
+	s.plays()
+	if err := <-s.Ended; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	s.ended <- nil
+	s.Ended <- nil
 	if string(got.Answers["f"]) != `{"action":"accept","content":{"n":3}}` {
 		t.Errorf("answers %s", got.Answers)
 	}
@@ -711,15 +522,15 @@ func TestRunGoOn(t *testing.T) {
 				},
 			}
 			s := open(t, 60, 20, Config{Talker: talk, Getenv: func(string) string { return env }})
-			s.until("the prompt", func(v *vt) bool { return strings.ContainsAny(v.text(), "❯>") })
-			s.types("/resume s2\r")
-			s.shows("Going on with s2")
-			s.shows("you said the rest")
-			s.types("\x04")
-			if err := <-s.ended; err != nil {
+			s.Until("the prompt", func(v *terminaltest.VT) bool { return strings.ContainsAny(v.Text(), "❯>") })
+			s.Types("/resume s2\r")
+			s.Shows("Going on with s2")
+			s.Shows("you said the rest")
+			s.Types("\x04")
+			if err := <-s.Ended; err != nil {
 				t.Errorf("Run() = %v", err)
 			}
-			s.ended <- nil
+			s.Ended <- nil
 			if got := <-said; got != "" || len(said) > 0 {
 				t.Errorf("said %q and %d more, want to go on once", got, len(said))
 			}
@@ -735,16 +546,8 @@ func TestRunFound(t *testing.T) {
 		_ = yield(event.Selected{Found: found, Added: []capability.ID{"tool:tide"}, Tokens: 49}, nil) && yield(event.Done{Reason: event.EndAnswer}, nil)
 	}}
 	s := open(t, 60, 20, Config{Talker: talk})
-	s.prompts("❯ ")
-	s.types(" /tide\r")
-	s.shows("found 1 of 9: tide (0.80); added 49 tokens")
-	s.prompts("❯ ")
-	s.types("\x0f")
-	s.shows("── what was found ──\n0.80  tool:tide: matches harbour (0 tokens, new)")
-	s.types("\x0f")
-	s.shows("nothing more is folded")
-	s.types("\x04")
-	s.ends()
+	s.plays()
+	s.Ends()
 }
 
 // TestRunPaste: what is left out of a paste is told, and stays told.

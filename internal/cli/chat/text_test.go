@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit/terminaltest"
 )
 
 func TestCluster(t *testing.T) {
@@ -65,4 +67,31 @@ func TestWrap(t *testing.T) {
 			t.Fatalf("wrap(%q, %d) = %q: something is lost", s, most, lines)
 		}
 	})
+}
+
+// TestVT holds the terminal of these tests to what terminals do.
+func TestVT(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"one\r\ntwo\x1b[1A\rO\x1b[1CE", "OnE\ntwo"},
+		{"12345678901", "1234567890\n1"},
+		{"1234567890\r\nx", "1234567890\nx"},
+		{"世界世界世界", "世界世界世\n界"},
+		{"ab\r\ncd\x1b[1A\r\x1b[J!", "!"},
+		{"e\u0301👨\u200d👩x\rE", "E👨\u200d👩x"},
+		{"a\r\nb\r\nc\r\nd\x1b[9A\rB", "a\nB\nc\nd"},
+	}
+	for _, tt := range tests {
+		v := terminaltest.NewVT(10, 3, columnsOf)
+		if _, err := v.Write([]byte(tt.in)); err != nil || len(v.Unknown) > 0 {
+			t.Fatal(err, v.Unknown)
+		}
+		if got := v.Text(); got != tt.want {
+			t.Errorf("%q shows %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	v := terminaltest.NewVT(10, 3, columnsOf)
+	_, _ = v.Write([]byte("12345678\r\nab"))
+	if v.Resize(4, 3); v.Text() != "1234\n5678\nab" || v.Line() != "ab" {
+		t.Errorf("after a resize it shows %q with %q before the cursor", v.Text(), v.Line())
+	}
 }

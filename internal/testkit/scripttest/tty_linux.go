@@ -2,12 +2,10 @@ package scripttest
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ken/internal/testkit"
+	"ken/internal/testkit/terminaltest"
 )
 
 // tty STATUS [PROMPT ANSWER]… -- ARGS…: runs "ken ARGS…" on a terminal of its
@@ -27,13 +26,14 @@ func tty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || cut < 1 || cut%2 == 0 || cut+1 == len(args) {
 		ts.Fatalf("usage: tty STATUS [PROMPT ANSWER]… -- ARGS…")
 	}
-	screen, line := openTerminal(ts)
+	screen, line, err := terminaltest.Pair()
+	ts.Check(err)
 	defer screen.Close()
 	cmd := program(ts, args[cut+1:]...)
 	cmd.Env = append(cmd.Env, "TERM=xterm")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	err := cmd.Start()
+	err = cmd.Start()
 	line.Close()
 	ts.Check(err)
 	shown := &display{}
@@ -102,17 +102,4 @@ func (d *display) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.buf.String()
-}
-
-// openTerminal returns both ends of a new terminal: what a person sees and types
-// at, and what a program has.
-func openTerminal(ts *testscript.TestScript) (screen, line *os.File) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	ts.Check(err)
-	screen = os.NewFile(uintptr(fd), "/dev/ptmx")
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	ts.Check(errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)))
-	line, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	ts.Check(err)
-	return screen, line
 }

@@ -1,33 +1,36 @@
-package chat
+// Package terminaltest has a terminal for tests: one that programs write to, and on
+// Linux somebody who looks and types at a program of their own.
+package terminaltest
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-	"testing"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A vt is a terminal of the usual kind, with a scrollback: it wraps, scrolls
+// A VT is a terminal of the usual kind, with a scrollback: it wraps, scrolls
 // and, when it becomes narrower, breaks what does not fit any more.
-type vt struct {
+type VT struct {
 	width, height int
-	rows          [][]string // a cell each; "" follows a wide one
-	top           int        // the first row on the screen
+	columns       func(rune) int // of a character
+	rows          [][]string     // a cell each; "" follows a wide one
+	top           int            // the first row on the screen
 	row, col      int
 	wrap          bool // the next character begins a line
 	buf           []byte
-	unknown       []string // sequences that it does not know
-	modes         map[string]bool
-	above         bool // something tried to move above the screen
+	Unknown       []string // sequences that it does not know
+	Modes         map[string]bool
+	Above         bool // something tried to move above the screen
 }
 
-func newVT(width, height int) *vt {
-	return &vt{width: width, height: height, rows: [][]string{{}}, modes: map[string]bool{}}
+// NewVT returns an empty terminal, on which a character has so many columns.
+func NewVT(width, height int, columns func(rune) int) *VT {
+	return &VT{width: width, height: height, columns: columns, rows: [][]string{{}}, Modes: map[string]bool{}}
 }
 
-func (v *vt) Write(b []byte) (int, error) {
+func (v *VT) Write(b []byte) (int, error) {
 	v.buf = append(v.buf, b...)
 	for len(v.buf) > 0 {
 		n := v.one()
@@ -39,7 +42,7 @@ func (v *vt) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (v *vt) one() int {
+func (v *VT) one() int {
 	switch c := v.buf[0]; {
 	case c == '\r':
 		v.col, v.wrap = 0, false
@@ -50,7 +53,7 @@ func (v *vt) one() int {
 	case c == 0x1B:
 		return v.sequence()
 	case c < ' ' || c == 0x7F:
-		v.unknown = append(v.unknown, fmt.Sprintf("%q", c))
+		v.Unknown = append(v.Unknown, fmt.Sprintf("%q", c))
 		return 1
 	case !utf8.FullRune(v.buf):
 		return 0
@@ -60,7 +63,7 @@ func (v *vt) one() int {
 	return n
 }
 
-func (v *vt) down() {
+func (v *VT) down() {
 	v.row++
 	v.wrap = false
 	for len(v.rows) <= v.row {
@@ -69,10 +72,10 @@ func (v *vt) down() {
 	v.top = max(v.top, v.row-v.height+1)
 }
 
-func (v *vt) put(r rune) {
-	w := columnsOf(r)
+func (v *VT) put(r rune) {
+	w := v.columns(r)
 	line := &v.rows[v.row]
-	joins := v.col > 0 && len(*line) >= v.col && (w == 0 || unicode.Is(unicode.M, r) || in(r, 0x1F3FB, 0x1F3FF) || v.joined())
+	joins := v.col > 0 && len(*line) >= v.col && (w == 0 || unicode.Is(unicode.M, r) || r >= 0x1F3FB && r <= 0x1F3FF || v.joined())
 	if joins {
 		at := v.col - 1
 		for at > 0 && (*line)[at] == "" {
@@ -99,7 +102,7 @@ func (v *vt) put(r rune) {
 }
 
 // joined reports that the cell before the cursor ends in a joiner.
-func (v *vt) joined() bool {
+func (v *VT) joined() bool {
 	line := v.rows[v.row]
 	for at := v.col - 1; at >= 0; at-- {
 		if line[at] != "" {
@@ -109,7 +112,7 @@ func (v *vt) joined() bool {
 	return false
 }
 
-func (v *vt) sequence() int {
+func (v *VT) sequence() int {
 	end := 2
 	for end < len(v.buf) && (v.buf[end] < 0x40 || v.buf[end] > 0x7E) {
 		end++
@@ -122,9 +125,9 @@ func (v *vt) sequence() int {
 	n, _ := strconv.Atoi(args)
 	switch {
 	case strings.HasPrefix(args, "?"):
-		v.modes[args[1:]] = s[len(s)-1] == 'h'
+		v.Modes[args[1:]] = s[len(s)-1] == 'h'
 	case strings.HasSuffix(s, "A"):
-		v.above = v.above || v.row-n < v.top
+		v.Above = v.Above || v.row-n < v.top
 		v.row, v.wrap = max(v.row-max(n, 1), v.top), false
 	case strings.HasSuffix(s, "C"):
 		v.col, v.wrap = min(v.col+max(n, 1), v.width-1), false
@@ -138,13 +141,13 @@ func (v *vt) sequence() int {
 		v.row, v.col = v.top, 0
 	case strings.HasSuffix(s, "m"):
 	default:
-		v.unknown = append(v.unknown, fmt.Sprintf("%q", s))
+		v.Unknown = append(v.Unknown, fmt.Sprintf("%q", s))
 	}
 	return end + 1
 }
 
-// resize breaks the lines that have become too long, as most terminals do.
-func (v *vt) resize(width, height int) {
+// Resize breaks the lines that have become too long, as most terminals do.
+func (v *VT) Resize(width, height int) {
 	var rows [][]string
 	for i, line := range v.rows {
 		for first := true; first || len(line) > 0; first = false {
@@ -168,8 +171,8 @@ func (v *vt) resize(width, height int) {
 	v.top = max(len(v.rows)-height, 0)
 }
 
-// text is all there is, scrolled off or not.
-func (v *vt) text() string {
+// Text is all there is, scrolled off or not.
+func (v *VT) Text() string {
 	var out []string
 	for _, line := range v.rows {
 		out = append(out, strings.TrimRight(strings.Join(line, ""), " "))
@@ -177,8 +180,8 @@ func (v *vt) text() string {
 	return strings.TrimRight(strings.Join(out, "\n"), "\n")
 }
 
-// line is the one with the cursor, up to it.
-func (v *vt) line() string {
+// Line is the one with the cursor, up to it.
+func (v *VT) Line() string {
 	line := v.rows[v.row]
 	var b strings.Builder
 	for i := range v.col {
@@ -189,31 +192,4 @@ func (v *vt) line() string {
 		}
 	}
 	return b.String()
-}
-
-// TestVT holds the terminal of these tests to what terminals do.
-func TestVT(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"one\r\ntwo\x1b[1A\rO\x1b[1CE", "OnE\ntwo"},
-		{"12345678901", "1234567890\n1"},
-		{"1234567890\r\nx", "1234567890\nx"},
-		{"世界世界世界", "世界世界世\n界"},
-		{"ab\r\ncd\x1b[1A\r\x1b[J!", "!"},
-		{"e\u0301👨\u200d👩x\rE", "E👨\u200d👩x"},
-		{"a\r\nb\r\nc\r\nd\x1b[9A\rB", "a\nB\nc\nd"},
-	}
-	for _, tt := range tests {
-		v := newVT(10, 3)
-		if _, err := v.Write([]byte(tt.in)); err != nil || len(v.unknown) > 0 {
-			t.Fatal(err, v.unknown)
-		}
-		if got := v.text(); got != tt.want {
-			t.Errorf("%q shows %q, want %q", tt.in, got, tt.want)
-		}
-	}
-	v := newVT(10, 3)
-	_, _ = v.Write([]byte("12345678\r\nab"))
-	if v.resize(4, 3); v.text() != "1234\n5678\nab" || v.line() != "ab" {
-		t.Errorf("after a resize it shows %q with %q before the cursor", v.text(), v.line())
-	}
 }
