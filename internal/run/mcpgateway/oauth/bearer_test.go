@@ -11,8 +11,7 @@ import (
 // TestBearer: a client that knows nothing of OAuth gets through after a login,
 // also when its token is refused and must be renewed, with its body sent again.
 func TestBearer(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	a, s := newWorld(t)
 	keep := &memory{}
 	post := func(h *oauth.Handler) (int, error) {
 		const body = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -32,9 +31,7 @@ func TestBearer(t *testing.T) {
 	h := s.handler(t, oauth.Config{Keep: keep, Ask: never(t)})
 	_, err := post(h)
 	wantLogin(t, err)
-	if err := s.handler(t, oauth.Config{Keep: keep, Ask: agree}).Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	login(t, s.handler(t, oauth.Config{Keep: keep, Ask: agree}))
 	for round := range 3 {
 		if status, err := post(h); err != nil || status != http.StatusOK {
 			t.Fatalf("round %d: POST = %d, %v, want 200", round, status, err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,11 +29,19 @@ func never(t *testing.T) func(context.Context, string) error {
 	}
 }
 
+// A clock stands until a test lets time pass.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) time() time.Time {
+	return time.Date(2126, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.ahead.Load()))
+}
+
+func (c *clock) pass(d time.Duration) { c.ahead.Add(int64(d)) }
+
 // TestLogin: without a login calls fail and say what to do, without asking a
 // person; with one they work, also in another process, and for this principal only.
 func TestLogin(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	a, s := newWorld(t)
 	dir := t.TempDir()
 	keep := oauth.Sealed(secret.New(secret.Config{Dir: dir}))
 
@@ -43,9 +52,7 @@ func TestLogin(t *testing.T) {
 	}
 
 	person := s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: agree})
-	if err := person.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	login(t, person)
 	for name, h := range map[string]*oauth.Handler{"the same": person, "the daemon, from before": daemon, "another": s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: never(t)})} {
 		if err := s.call(t, h); err != nil {
 			t.Errorf("call by %s = %v", name, err)
@@ -86,24 +93,13 @@ func TestLogin(t *testing.T) {
 // TestRenewal: a token whose time is over is renewed once however many ask, and
 // the refresh token that comes with it is the one used next.
 func TestRenewal(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
-	var mu sync.Mutex
-	ahead := time.Duration(0)
-	now := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Now().Add(ahead)
-	}
+	a, s := newWorld(t)
+	var now clock
 	keep := &memory{}
-	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree, Now: now})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree, Now: now.time})
+	login(t, h)
 	for round := range 3 {
-		mu.Lock()
-		ahead += 2 * time.Hour
-		mu.Unlock()
+		now.pass(2 * time.Hour)
 		var group sync.WaitGroup
 		for range 8 {
 			group.Go(func() {
@@ -124,17 +120,11 @@ func TestRenewal(t *testing.T) {
 	}
 	// Revoked at the server, it is renewed after the refusal.
 	a.revoke(false)
-	if err := s.call(t, h); err != nil {
-		t.Fatal(err)
-	}
+	s.works(t, h)
 	// What another process renewed is used: the refresh token here is worthless.
-	second := s.handler(t, oauth.Config{Keep: keep, Now: now})
-	if err := s.call(t, second); err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	ahead += 2 * time.Hour
-	mu.Unlock()
+	second := s.handler(t, oauth.Config{Keep: keep, Now: now.time})
+	s.works(t, second)
+	now.pass(2 * time.Hour)
 	if err := errors.Join(s.call(t, second), s.call(t, h)); err != nil {
 		t.Fatal(err)
 	}
@@ -146,17 +136,14 @@ func TestRenewal(t *testing.T) {
 // TestKeeperFails: a keeper that cannot be read lets nothing pass as logged in;
 // one that cannot be written does not lose the token of this process.
 func TestKeeperFails(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	_, s := newWorld(t)
 	keep := &memory{err: errors.New("disk gone")}
 	if err := s.call(t, s.handler(t, oauth.Config{Keep: keep})); err == nil || !strings.Contains(err.Error(), "disk gone") {
 		t.Fatalf("call = %v, want disk gone", err)
 	}
 	keep.err = nil
 	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	login(t, h)
 	for key := range keep.values {
 		keep.values[key] = []byte("damaged")
 	}
@@ -166,13 +153,10 @@ func TestKeeperFails(t *testing.T) {
 // TestTokenStaysHome: a token is not sent to where the server redirects to, and
 // not for another address that the server of this name had.
 func TestTokenStaysHome(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	_, s := newWorld(t)
 	keep := &memory{}
 	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	login(t, h)
 	reached := ""
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		reached += r.URL.Path + " " + r.Header.Get("Authorization") + "\n"
@@ -227,12 +211,8 @@ func TestMigration(t *testing.T) {
 	s := newResource(t, first)
 	keep := &memory{}
 	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.call(t, h); err != nil {
-		t.Fatal(err)
-	}
+	login(t, h)
+	s.works(t, h)
 	s.mu.Lock()
 	s.issuer = second
 	s.mu.Unlock()
@@ -240,12 +220,8 @@ func TestMigration(t *testing.T) {
 	if first.asked != 0 {
 		t.Errorf("the first authorization server was asked to renew %d times, want none", first.asked)
 	}
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.call(t, h); err != nil {
-		t.Fatal(err)
-	}
+	login(t, h)
+	s.works(t, h)
 	name := strings.TrimPrefix(first.URL, "http://")
 	for _, kind := range []string{"client-", "secret-", "refresh-", "access-", "code-"} {
 		if strings.Contains(second.all(), kind+name) {
@@ -288,8 +264,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newIssuer(t)
-			s := newResource(t, a)
+			a, s := newWorld(t)
 			s.edit, a.edit, a.answer = test.server, test.issuer, test.answer
 			asked := false
 			h := s.handler(t, oauth.Config{Ask: func(ctx context.Context, address string) error {
@@ -314,8 +289,7 @@ func TestRefusals(t *testing.T) {
 // TestStrayAnswers: what other pages send to the address that waits changes
 // nothing.
 func TestStrayAnswers(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	a, s := newWorld(t)
 	h := s.handler(t, oauth.Config{Ask: func(ctx context.Context, address string) error {
 		u, err := url.Parse(address)
 		if err != nil {
@@ -353,9 +327,7 @@ func TestStrayAnswers(t *testing.T) {
 		}
 		return agree(ctx, address)
 	}})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	login(t, h)
 	if strings.Contains(a.all(), "evil") {
 		t.Errorf("a stray code was exchanged:\n%s", a.all())
 	}
@@ -363,8 +335,7 @@ func TestStrayAnswers(t *testing.T) {
 
 // TestLoginEnds: a login without an answer ends with its context.
 func TestLoginEnds(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	_, s := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h := s.handler(t, oauth.Config{Ask: func(context.Context, string) error { cancel(); return nil }})
 	if err := h.Login(ctx); !errors.Is(err, context.Canceled) {
@@ -377,8 +348,7 @@ func TestLoginEnds(t *testing.T) {
 
 // TestStepUp: more scopes are asked for once; what was granted stays asked for.
 func TestStepUp(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	_, s := newWorld(t)
 	times := 0
 	h := s.handler(t, oauth.Config{Interactive: true, Ask: func(ctx context.Context, address string) error {
 		times++
@@ -440,25 +410,11 @@ func TestNew(t *testing.T) {
 // TestOneRenewalForAll: a short-lived token serves more than one request, and
 // requests that wait for a failing renewal share its failure.
 func TestOneRenewalForAll(t *testing.T) {
-	a := newIssuer(t)
-	s := newResource(t, a)
+	a, s := newWorld(t)
 	a.lives = 20
-	var mu sync.Mutex
-	now := time.Now()
-	clock := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return now
-	}
-	pass := func(d time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		now = now.Add(d)
-	}
-	h := s.handler(t, oauth.Config{Keep: &memory{}, Ask: agree, Now: clock})
-	if err := h.Login(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	var now clock
+	h := s.handler(t, oauth.Config{Ask: agree, Now: now.time})
+	login(t, h)
 	ask := func() error {
 		src, err := h.TokenSource(t.Context())
 		if err == nil {
@@ -467,7 +423,7 @@ func TestOneRenewalForAll(t *testing.T) {
 		return err
 	}
 	for range 11 {
-		pass(400 * time.Millisecond)
+		now.pass(400 * time.Millisecond)
 		if err := ask(); err != nil {
 			t.Fatal(err)
 		}
@@ -475,7 +431,7 @@ func TestOneRenewalForAll(t *testing.T) {
 	if a.asked != 0 {
 		t.Errorf("a token that lives for 20 s was renewed %d times in 5 s, want 0", a.asked)
 	}
-	pass(time.Minute)
+	now.pass(time.Minute)
 	a.Close() // the server is gone
 	first := ask()
 	for range 10 {

@@ -213,6 +213,26 @@ func newResource(t *testing.T, a *issuer) *resource {
 	return s
 }
 
+func newWorld(t *testing.T) (*issuer, *resource) {
+	a := newIssuer(t)
+	return a, newResource(t, a)
+}
+
+func login(t *testing.T, h *oauth.Handler) {
+	t.Helper()
+	if err := h.Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// works makes a call that must succeed.
+func (s *resource) works(t *testing.T, h *oauth.Handler) {
+	t.Helper()
+	if err := s.call(t, h); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *resource) handler(t *testing.T, c oauth.Config) *oauth.Handler {
 	t.Helper()
 	if c.Server == "" {
