@@ -7,10 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // TestDecides: whoever comes by a browser or with the owner's token decides;
@@ -128,29 +125,6 @@ func TestAgentTokenIsRenewed(t *testing.T) {
 	} {
 		wantStatus(t, tt.name, tt.want, ask(h, "GET", "/api", "localhost", tt.header, tt.value))
 	}
-}
-
-// TestAgentsDoNotSlowPeople: an agent that asks too often keeps nobody else who
-// works for the same principal from asking.
-func TestAgentsDoNotSlowPeople(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := open(t)
-		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 1, Burst: 3}})
-		code := func(token string) int {
-			return ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token).Code
-		}
-		var busy sync.WaitGroup
-		for range 20 {
-			busy.Go(func() { code(tokens.Agent().Reveal()) })
-		}
-		synctest.Wait()
-		began := time.Now()
-		equal(t, "the owner meanwhile", code(tokens.Token().Reveal()), 204)
-		equal(t, "the owner waited", time.Since(began), 0)
-		busy.Wait()
-		time.Sleep(time.Second)
-		equal(t, "the agent a second later", code(tokens.Agent().Reveal()), 204)
-	})
 }
 
 // FuzzScoped: a scope is a whole word of one of its two claims.

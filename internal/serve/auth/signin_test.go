@@ -576,9 +576,9 @@ func TestRate(t *testing.T) {
 		for range 6 {
 			wait(owner())
 		}
-		other, agent := owner(), owner()
-		other.Principal.Tenant, agent.Principal.Agent = "elsewhere", "cursor"
-		equal(t, "another tenant's and another agent's wait", wait(other)+wait(agent), 0)
+		other, agent, plain := owner(), owner(), owner()
+		other.Principal.Tenant, agent.Principal.Agent, plain.Decides = "elsewhere", "cursor", false
+		equal(t, "another tenant's and their agents' wait", wait(other)+wait(agent)+wait(plain), 0)
 		// A request that is cancelled gives its turn back.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
@@ -600,32 +600,6 @@ func TestRate(t *testing.T) {
 			t.Fatalf("without a rate = %d, want 204", w.Code)
 		}
 	}
-}
-
-// TestFreeMCP: 32 clients of one person, 40 calls each, none is refused or
-// waits. The API beside it is limited.
-func TestFreeMCP(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := open(t)
-		h, _ := guarded(t, Config{Tokens: tokens, Loopback: true, Rate: Rate{Requests: 50, Burst: 200, Open: 1000}, FreeMCP: true})
-		began := time.Now()
-		var clients sync.WaitGroup
-		for range 32 {
-			clients.Go(func() {
-				for range 40 {
-					wantStatus(t, "POST /mcp", 204, ask(h, "POST", "/mcp", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal()))
-				}
-			})
-		}
-		clients.Wait()
-		equal(t, "they waited", time.Since(began), 0)
-		for range 201 {
-			ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+tokens.Agent().Reveal())
-		}
-		if took := time.Since(began); took == 0 {
-			t.Error("201 requests of the API were not slowed down")
-		}
-	})
 }
 
 // TestFailuresByAddress: one machine's failures are not another's.

@@ -30,23 +30,6 @@ func put(t testing.TB, s *store.Store, key, value string) {
 	}
 }
 
-// TestSignOutsOutliveRestarts: a cookie that was signed out stays so when the
-// server starts again, and no other is touched.
-func TestSignOutsOutliveRestarts(t *testing.T) {
-	tokens, db := open(t), openStore(t)
-	cfg := Config{Tokens: tokens, Loopback: true, SignOuts: func() (*store.Store, error) { return db, nil }}
-	first, _ := guarded(t, cfg)
-	gone, stays := entered(t, first, tokens), entered(t, first, tokens)
-	if w := ask(first, "POST", LogoutPath, "localhost", "Cookie", gone, "Origin", "http://localhost"); w.Code != 204 {
-		t.Fatalf("POST %s = %d %s, want 204", LogoutPath, w.Code, w.Body)
-	}
-	again := openIn(t, tokens.dir)
-	cfg.Tokens = again
-	second, _ := guarded(t, cfg)
-	wantStatus(t, "a cookie that was signed out, after a restart", 401, ask(second, "GET", "/api", "localhost", "Cookie", gone))
-	wantStatus(t, "another after a restart", 204, ask(second, "GET", "/api", "localhost", "Cookie", stays))
-}
-
 // TestSignOutsOfAnotherStore: where the store is gone nobody knows what was signed
 // out, so no cookie of before counts; those that come after do, over restarts.
 func TestSignOutsOfAnotherStore(t *testing.T) {
