@@ -1,8 +1,6 @@
 package shim
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,28 +107,6 @@ func TestHelloRefuses(t *testing.T) {
 	line, _, err := newHello("/w\n", []string{"--config", "a\nb"}, []string{"KEN_A=<&>\u2028"})
 	if err != nil || strings.Count(string(line), "\n") != 1 || !strings.HasSuffix(string(line), "\n") {
 		t.Errorf("newHello = %q, %v; want one line", line, err)
-	}
-}
-
-// TestBuildIsTheLinkers compares with what the tool chain reads.
-func TestBuildIsTheLinkers(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, made := Build()
-	if id == "" || made == 0 {
-		t.Fatalf("Build = %q, %d", id, made)
-	}
-	if strings.HasPrefix(id, "file-") {
-		t.Skip("cannot here: this program has no build id at its beginning")
-	}
-	out, err := exec.Command("go", "tool", "buildid", exe).Output()
-	if err != nil {
-		t.Skip("cannot here: there is no go tool buildid")
-	}
-	if want := strings.TrimSpace(string(out)); id != want {
-		t.Errorf("Build = %s, want %s", id, want)
 	}
 }
 
