@@ -194,49 +194,6 @@ func TestFollowFromAnywhere(t *testing.T) {
 	})
 }
 
-// TestReconnectAllTheTime: followers that leave after a few frames and come back,
-// while the turn goes on, lose nothing and get nothing twice.
-func TestReconnectAllTheTime(t *testing.T) {
-	s := &source{events: make(chan event.Event)}
-	h := New(Config{Turn: s.turn})
-	turn := start(t, h, "s")
-	var want strings.Builder
-	var all sync.WaitGroup
-	got := make([]string, 8)
-	for i := range got {
-		all.Go(func() {
-			after := turn.After
-			var frames []Frame
-			for over := false; !over; {
-				n := 0
-				for f := range h.Follow(context.Background(), ada, "s", after) {
-					if f.Name == "idle" {
-						continue
-					}
-					frames, after = append(frames, f), f.ID
-					over = f.Name == "done"
-					if n++; n > i || over {
-						break
-					}
-				}
-			}
-			got[i] = heard(frames)
-		})
-	}
-	for i := range 500 {
-		word := fmt.Sprintf(" word%d", i)
-		want.WriteString(word)
-		s.events <- event.Delta{Text: word}
-	}
-	close(s.events)
-	all.Wait()
-	for i := range got {
-		if !strings.Contains(got[i], "|text:"+want.String()+"|") || strings.Count(got[i], `"said"`) != 1 {
-			t.Errorf("follower %d heard %.300q, want every word once", i, got[i])
-		}
-	}
-}
-
 // TestSlowFollower: one that does not read holds up nobody, and is told that it
 // has missed something.
 func TestSlowFollower(t *testing.T) {
@@ -504,21 +461,6 @@ func TestDrain(t *testing.T) {
 		equal(t, "who comes late gets", names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))), "said delta done idle leaving")
 		time.Sleep(time.Hour)
 	})
-}
-
-// TestDrainAborts: what takes longer than the stop may is aborted, and waited for.
-func TestDrainAborts(t *testing.T) {
-	s := &source{events: make(chan event.Event)}
-	h := New(Config{Turn: s.turn})
-	turn := start(t, h, "s")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := h.Drain(ctx); capability.KindOf(err) != capability.Timeout || !strings.Contains(err.Error(), "1 turns") {
-		t.Errorf("Drain = %v, want that one turn was aborted", err)
-	}
-	if d, _, err := turn.Wait(context.Background()); d.Reason != event.EndAborted || err != nil {
-		t.Errorf("the turn ended with %+v, %v", d, err)
-	}
 }
 
 // TestDrainLeaves: a turn that waits for a person does not hold up the stop. It
