@@ -211,38 +211,6 @@ func TestFindHonoursItsConfig(t *testing.T) {
 	}
 }
 
-func TestBriefsAreOneSafeLine(t *testing.T) {
-	w := of(t, caps(capability.Capability{
-		Name: "web-search", Description: "Search the web.\nSecond line.\x1b[31m",
-		Parameters: []capability.Parameter{{Name: "query"}, {Name: "max_results"}, {Name: "lang"}, {Name: "region"}},
-	})...)
-	sel := w.find(t, "search the web", Defaults())
-	if len(sel.Briefs) != 1 {
-		t.Fatalf("briefs = %v, want one", sel.Briefs)
-	}
-	text := sel.Briefs[0].Text
-	if strings.ContainsAny(text, "\n\x1b") || !strings.HasPrefix(text, "1. web-search (tool). Search the web. Second line.") ||
-		!strings.Contains(text, "Params: query, max_results, lang") || strings.Contains(text, "region") {
-		t.Errorf("brief = %q", text)
-	}
-}
-
-func TestMapSummarisesByCategory(t *testing.T) {
-	w := of(t, caps(
-		capability.Capability{Name: "a", Category: "files"}, capability.Capability{Name: "b", Category: "files"},
-		capability.Capability{Name: "c", Category: "files"}, capability.Capability{Name: "d", Category: "files"},
-		capability.Capability{Name: "e", Category: "files"}, capability.Capability{Name: "x", Category: "information"},
-	)...)
-	want := "Available capability categories:\n- Files: a, b, c, d (+1 more) (5)\n- Information: x (1)\n" +
-		"Use discover_capabilities tool to get details on any capability."
-	if got := w.find(t, "", Defaults()).Map; got != want {
-		t.Errorf("Map = %q, want %q", got, want)
-	}
-	if got := of(t).find(t, "anything", Defaults()); got.Map != "" || len(got.Briefs) != 0 {
-		t.Errorf("an empty catalog gives %+v, want nothing", got)
-	}
-}
-
 // TestT01DiscordIsFirst: the seed's own call of the meta-tool, over its 66.
 func TestT01DiscordIsFirst(t *testing.T) {
 	a := starter(t).call(t, ToolDiscover, `{ "query": "send a message on Discord", "kind": "channel" }`)

@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 )
 
 // TestEdges: they are of visible entries alone, those of one category are
@@ -43,9 +44,10 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestEdgesAreBounded: a drawing has as many as can be read, and counts the
+// TestLargeEdgesAreBounded: a drawing has as many as can be read, and counts the
 // rest.
-func TestEdgesAreBounded(t *testing.T) {
+func TestLargeEdgesAreBounded(t *testing.T) {
+	testkit.CI(t, "eleven thousand capabilities")
 	var list []capability.Capability
 	for i := range 11_000 {
 		list = append(list, capability.Capability{Name: fmt.Sprintf("t%05d", i), Description: "x", Category: "one"})

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,73 +15,20 @@ import (
 	"ken/internal/know/source"
 )
 
-// everyday are requests as people make them of the starter catalog, each with
-// what fits; none where nothing does. Nothing was fitted to them.
-var everyday = []struct {
-	request string
-	fits    []capability.ID
-}{
-	{"how full is my hard drive", []capability.ID{"tool:disk-usage"}},
-	{"which day of the week is it today", []capability.ID{"tool:date-time"}},
-	{"show me the last ten commits", []capability.ID{"tool:git-log", "skill:git"}},
-	{"do I have uncommitted changes", []capability.ID{"tool:git-status", "command:review", "command:commit"}},
-	{"where is the file called settings.json", []capability.ID{"tool:find-files"}},
-	{"which files mention the word timeout", []capability.ID{"tool:search_files"}},
-	{"what is the difference between old.txt and new.txt", []capability.ID{"tool:diff-files"}},
-	{"is this JSON valid", []capability.ID{"tool:json-format", "tool:analyze_schema"}},
-	{"what is in backup.tar.gz", []capability.ID{"tool:list-archive"}},
-	{"how many words does my essay have", []capability.ID{"tool:word-count"}},
-	{"what is eating all my memory", []capability.ID{"tool:process-list"}},
-	{"which version of Linux do I run", []capability.ID{"tool:system-info"}},
-	{"what IP address does example.com have", []capability.ID{"tool:dns-lookup"}},
-	{"check the checksum of the image I downloaded", []capability.ID{"tool:hash-file"}},
-	{"write my colleagues on Slack that the build is green", []capability.ID{"channel:slack"}},
-	{"send an email to Anna about lunch", []capability.ID{"channel:email"}},
-	{"text my brother that I am late", []capability.ID{"channel:sms", "channel:whatsapp", "channel:signal", "channel:telegram"}},
-	{"look for news about the election", []capability.ID{"tool:news-search"}},
-	{"google the opening hours of the city museum", []capability.ID{"tool:web-search"}},
-	{"put this paragraph into French", []capability.ID{"skill:translation"}},
-	{"give me the gist of this long report", []capability.ID{"skill:summarizer"}},
-	{"my container keeps restarting", []capability.ID{"skill:docker-troubleshooting"}},
-	{"make a regular expression for phone numbers", []capability.ID{"skill:regex-builder"}},
-	{"my query takes ten seconds, make it faster", []capability.ID{"skill:sql-query"}},
-	{"remove duplicate rows from this spreadsheet", []capability.ID{"skill:data-cleaning", "tool:sort-lines"}},
-	{"turn the transcript of our call into minutes", []capability.ID{"skill:meeting-notes"}},
-	{"open a pull request", []capability.ID{"skill:github"}},
-	{"this function is too long, split it up", []capability.ID{"skill:refactoring"}},
-	{"is there a security hole in my login code", []capability.ID{"skill:security-review"}},
-	{"find a funny gif of a cat", []capability.ID{"extension:giphy"}},
-
-	{"what will the weather be like in Bergen tomorrow", nil},
-	{"book a table for four at an Italian restaurant", nil},
-	{"play some relaxing music", nil},
-	{"turn off the lights in the bedroom", nil},
-	{"order new running shoes", nil},
-	{"how do I feel less tired in the morning", nil},
-	{"set an alarm for half past six", nil},
-	{"call my mother", nil},
-	{"what is the exchange rate of the yen", nil},
-	{"add milk to my shopping list", nil},
-	{"navigate me to the train station", nil},
-	{"how many calories are in an avocado", nil},
-	{"tell me a joke", nil},
-	{"good evening", nil},
-	{"thanks, that helped a lot", nil},
-	{"who are you", nil},
-	{"recommend a film for tonight", nil},
-	{"buy two tickets for the opera", nil},
-	{"pay the electricity bill", nil},
-	{"draw a picture of a lighthouse", nil},
-	{"how tall is Mount Everest", nil},
-	{"reserve a flight to Lisbon in May", nil},
-	{"what should I cook with leftover rice", nil},
-	{"remind me to water the plants", nil},
-	{"transfer fifty euros to Paul", nil},
-	{"start the washing machine", nil},
-	{"I had a bad day", nil},
-	{"record the football match tonight", nil},
-	{"what is seventeen times twenty three", nil},
-	{"make an appointment with the dentist", nil},
+// everyday reads testdata/everyday.txt: what fits, by the request.
+func everyday(t *testing.T) map[string][]string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for line := range strings.Lines(string(data)) {
+		if request, fits, ok := strings.Cut(line, ":"); ok && line[0] != '#' {
+			out[request] = strings.Fields(fits)
+		}
+	}
+	return out
 }
 
 // secondReader is the second reader as package vectors has it.
@@ -97,47 +45,43 @@ func (secondReader) DocumentText(c *capability.Capability) string {
 }
 
 // TestEveryday: of sixty requests to the starter catalog at least so many are
-// answered by something that fits among the first three, or, where nothing
-// fits, by nothing or by one brief that says that it may not fit.
+// answered by something that fits among the first three, or, where nothing fits, by
+// nothing or by one brief that says that it may not fit.
 func TestEveryday(t *testing.T) {
-	everydayWith(t, Parts{})
+	eachReader(t, func(t *testing.T, w *world) {
+		const least = 54
+		well, requests := 0, everyday(t)
+		for request, fits := range requests {
+			sel := w.find(t, request, patient())
+			if sel.LowConfidence && (len(sel.Briefs) != 1 || len(sel.Fulls) != 0) {
+				t.Errorf("%q: low confidence shows %v and in full %v, want one brief", request, idsOf(sel.Briefs), idsOf(sel.Fulls))
+			}
+			shown := idsOf(sel.Briefs)
+			ok := len(shown) == 0 || sel.LowConfidence
+			if len(fits) > 0 {
+				ok = slices.ContainsFunc(shown[:min(3, len(shown))], func(id capability.ID) bool { return slices.Contains(fits, string(id)) })
+			}
+			if ok {
+				well++
+			} else {
+				t.Logf("%q: fit %.2f, low confidence %v, shows %v, want %v", request, sel.Fit, sel.LowConfidence, shown, fits)
+			}
+		}
+		if well < least || len(requests) < 60 {
+			t.Errorf("%d of %d are answered well, want at least %d of 60", well, len(requests), least)
+		}
+	})
 }
 
-// TestEverydayWithSecondReader: so are they with the second reader.
-func TestEverydayWithSecondReader(t *testing.T) {
-	if !reader.Supported() {
-		t.Skip("cannot here: there are no kernels for this processor")
-	}
-	everydayWith(t, Parts{Embedder: secondReader{reader.Builtin()}, Local: true})
-}
-
-func everydayWith(t *testing.T, parts Parts) {
-	const least = 54
-	w := everydayWorld(t, parts)
-	found, held := 0, 0
-	for _, e := range everyday {
-		sel := w.find(t, e.request, patient())
-		if sel.LowConfidence && (len(sel.Briefs) != 1 || len(sel.Fulls) != 0) {
-			t.Errorf("%q: low confidence shows %v and in full %v, want one brief", e.request, idsOf(sel.Briefs), idsOf(sel.Fulls))
+// eachReader runs a test with the small model and with the second reader.
+func eachReader(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("small model", func(t *testing.T) { test(t, everydayWorld(t, Parts{})) })
+	t.Run("second reader", func(t *testing.T) {
+		if !reader.Supported() {
+			t.Skip("cannot here: there are no kernels for this processor")
 		}
-		shown := idsOf(sel.Briefs)
-		ok := len(shown) == 0 || sel.LowConfidence
-		if e.fits != nil {
-			ok = slices.ContainsFunc(shown[:min(3, len(shown))], func(id capability.ID) bool { return slices.Contains(e.fits, id) })
-		}
-		switch {
-		case !ok:
-			t.Logf("%q: fit %.2f, low confidence %v, shows %v, want %v", e.request, sel.Fit, sel.LowConfidence, shown, e.fits)
-		case e.fits != nil:
-			found++
-		default:
-			held++
-		}
-	}
-	if found+held < least {
-		t.Errorf("%d of %d are answered well (%d found, %d held back), want at least %d", found+held, len(everyday), found, held, least)
-	}
-	t.Logf("%d of %d are answered well: %d found, %d held back", found+held, len(everyday), found, held)
+		test(t, everydayWorld(t, Parts{Embedder: secondReader{reader.Builtin()}, Local: true}))
+	})
 }
 
 // everydayWorld returns the starter catalog, read by what parts have.
@@ -159,22 +103,16 @@ func everydayWorld(t *testing.T, parts Parts) *world {
 // TestGibberish: a message of which no word is known shows nothing, or one brief
 // that says that it may not fit.
 func TestGibberish(t *testing.T) {
-	for name, parts := range map[string]Parts{"small model": {}, "second reader": {Embedder: secondReader{reader.Builtin()}, Local: true}} {
-		t.Run(name, func(t *testing.T) {
-			if parts.Embedder != nil && !reader.Supported() {
-				t.Skip("cannot here: there are no kernels for this processor")
+	eachReader(t, func(t *testing.T, w *world) {
+		for _, message := range []string{
+			"zzz qqq", "qqq zzz", "zzz", "qqq", "zzz qqq xxq", "asdf jkl", "xqzt vbnm wrtp", "blargh", "hjkl hjkl", "dfgdfg sdfsdf", "wdym", "qwertz uiopp",
+			"fnord grmpf hrmpf", "ththth brbrbr", "jjjj kkkk wwww", "vvv", "qxqx zvzv", "mnbvcxz", "plokij uhygtf", "zxzx zxzx zxzx zxzx",
+		} {
+			if sel := w.find(t, message, patient()); len(sel.Fulls) > 0 || len(sel.Briefs) > 0 && !sel.LowConfidence {
+				t.Errorf("%q: fit %.2f shows %v and in full %v, want nothing, or a brief that may not fit", message, sel.Fit, idsOf(sel.Briefs), idsOf(sel.Fulls))
 			}
-			w := everydayWorld(t, parts)
-			for _, message := range []string{
-				"zzz qqq", "qqq zzz", "zzz", "qqq", "zzz qqq xxq", "asdf jkl", "xqzt vbnm wrtp", "blargh", "hjkl hjkl", "dfgdfg sdfsdf", "wdym", "qwertz uiopp",
-				"fnord grmpf hrmpf", "ththth brbrbr", "jjjj kkkk wwww", "vvv", "qxqx zvzv", "mnbvcxz", "plokij uhygtf", "zxzx zxzx zxzx zxzx",
-			} {
-				if sel := w.find(t, message, patient()); len(sel.Fulls) > 0 || len(sel.Briefs) > 0 && !sel.LowConfidence {
-					t.Errorf("%q: fit %.2f shows %v and in full %v, want nothing, or a brief that may not fit", message, sel.Fit, idsOf(sel.Briefs), idsOf(sel.Fulls))
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestLowConfidence: below discovery.lowConfidence the best hit alone is shown, in

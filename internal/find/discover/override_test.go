@@ -11,13 +11,16 @@ import (
 )
 
 // TestNumbers: every field of an override has its number, applying them all
-// changes nothing, and each one changes something.
+// changes nothing, each one changes something, and an empty one nothing.
 func TestNumbers(t *testing.T) {
 	c := Defaults()
 	c.Priors = map[capability.ID]float64{"tool:a": 0.5}
 	numbers := c.Numbers()
 	if got := numbers.Apply(c); !reflect.DeepEqual(got, c) {
 		t.Errorf("Apply(Numbers) = %+v, want %+v", got, c)
+	}
+	if got := (Override{}).Apply(c); !reflect.DeepEqual(got, c) {
+		t.Errorf("an empty override gives %+v, want %+v", got, c)
 	}
 	v := reflect.ValueOf(numbers)
 	for i := range v.NumField() {

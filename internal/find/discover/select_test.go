@@ -2,9 +2,7 @@ package discover
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/card"
-	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 )
 
@@ -440,56 +437,6 @@ func TestCardsAreCalledNotFound(t *testing.T) {
 	}
 	if a := w.call(t, ToolDiscover, `{"query":"tables of the coast"}`); !strings.HasPrefix(a.Text, "card:tides tides()") {
 		t.Errorf("the tool says %q, want card:tides", a.Text)
-	}
-}
-
-// TestOverrideChangesOneThingEach: every field of an Override reaches its field
-// of Config and no other.
-func TestOverrideChangesOneThingEach(t *testing.T) {
-	if got := (Override{}).Apply(Defaults()); !reflect.DeepEqual(got, Defaults()) {
-		t.Errorf("an empty override gives %+v, want the defaults", got)
-	}
-	n, x, no := 4711, 0.77, false
-	tests := map[string]struct {
-		o    Override
-		want func(*Config)
-	}{
-		"TopK":          {Override{TopK: &n}, func(c *Config) { c.TopK = n }},
-		"FullK":         {Override{FullK: &n}, func(c *Config) { c.FullK = n }},
-		"MinRelevance":  {Override{MinRelevance: &x}, func(c *Config) { c.MinRelevance = x }},
-		"TailRelevance": {Override{TailRelevance: &x}, func(c *Config) { c.TailRelevance = x }},
-		"MapTokens":     {Override{MapTokens: &n}, func(c *Config) { c.Budget.Map = n }},
-		"BriefTokens":   {Override{BriefTokens: &n}, func(c *Config) { c.Budget.Briefs = n }},
-		"FullTokens":    {Override{FullTokens: &n}, func(c *Config) { c.Budget.Fulls = n }},
-		"CardTokens":    {Override{CardTokens: &n}, func(c *Config) { c.Budget.Cards = n }},
-		"TotalTokens":   {Override{TotalTokens: &n}, func(c *Config) { c.Budget.Total = n }},
-		"Graph":         {Override{Graph: &no}, func(c *Config) { c.Graph.Use = no }},
-		"Boost":         {Override{Boost: &x}, func(c *Config) { c.Graph.Boost = x }},
-		"FullRelevance": {Override{FullRelevance: &x}, func(c *Config) { c.FullRelevance = x }},
-		"StickyK":       {Override{StickyK: &n}, func(c *Config) { c.StickyK = n }},
-		"Learned":       {Override{Learned: &x}, func(c *Config) { c.Priors = map[capability.ID]float64{"tool:http": 2 * x} }},
-	}
-	start := Defaults()
-	start.Priors = map[capability.ID]float64{"tool:http": 2}
-	for name, tt := range tests {
-		want := start
-		tt.want(&want)
-		if got := tt.o.Apply(start); !reflect.DeepEqual(got, want) || reflect.DeepEqual(want, start) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
-	}
-	var fields []string
-	for i := range reflect.TypeFor[Override]().NumField() {
-		fields = append(fields, reflect.TypeFor[Override]().Field(i).Name)
-	}
-	if known := slices.Sorted(maps.Keys(tests)); !slices.Equal(slices.Sorted(slices.Values(fields)), known) {
-		t.Errorf("Override has %v, this test knows %v", fields, known)
-	}
-	// And Find applies it.
-	w := of(t, office()...)
-	one := 1
-	if sel := w.ask(t, Query{Text: "search", Override: Override{TopK: &one}}, Config{TopK: 5, Budget: show.DefaultBudget()}); len(sel.Briefs) != 1 {
-		t.Errorf("with tier1TopK 1 briefs = %v, want one", idsOf(sel.Briefs))
 	}
 }
 
