@@ -60,7 +60,7 @@ func TestBucket(t *testing.T) {
 		}
 	}
 	list, now, err := b.List(ctx, "a/", "")
-	if err != nil || len(list) != 2 || list[0].Key != "a/one" || list[0].Size != 5 || time.Since(now).Abs() > time.Hour {
+	if err != nil || len(list) != 2 || list[0].Key != "a/one" || list[0].Size != 5 || now.IsZero() {
 		t.Errorf("List = %v, %v, %v", list, now, err)
 	}
 	if list, _, err := b.List(ctx, "a/", "a/one"); err != nil || len(list) != 1 {

@@ -36,11 +36,8 @@ func TestLockDenied(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "probe"), nil, 0o600); err == nil {
 		t.Skip("cannot here: this user may write everywhere")
 	}
-	start := time.Now()
-	if _, err := wholefile.Lock(filepath.Join(dir, "lock"), time.Minute); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("Lock = %v after %v, want ErrPermission", err, time.Since(start))
-	}
-	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("Lock took %v, want to be told soon", took)
+	// It is told at once: to wait for a lock that nobody holds would be forever.
+	if _, err := wholefile.Lock(filepath.Join(dir, "lock"), 24*time.Hour); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Lock = %v, want ErrPermission", err)
 	}
 }
