@@ -48,9 +48,7 @@ func TestAskedAgain(t *testing.T) {
 	for _, test := range tests {
 		d, _ := fresh(t)
 		first := settle(t, d, ask(t, d, test.old).ID, yes(approval.Once))
-		if _, err := d.Consume(ctx, first.Grant); err != nil {
-			t.Fatal(err)
-		}
+		must(d.Consume(ctx, first.Grant))(t)
 		b := ask(t, d, test.new).Before
 		if b == nil || b.Ticket != first.ID || b.By != "ann" {
 			t.Errorf("%s: Before = %+v, want ticket %s", test.name, b, first.ID)

@@ -33,10 +33,7 @@ func (j started) question() approval.Question {
 // covered reports whether the grants of a desk cover it.
 func (j started) covered(t *testing.T, d *approval.Desk, now time.Time) bool {
 	t.Helper()
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must(policy.Compile(policy.Defaults(policy.Personal)))(t)
 	q := requestOf(t, j.call)
 	q.Capability = policy.Capability{
 		ID: j.call.Target, Name: "git", Kind: capability.KindTool, Trust: capability.TrustUser, Class: policy.Exec, Hash: j.call.CapabilityHash,
@@ -44,9 +41,7 @@ func (j started) covered(t *testing.T, d *approval.Desk, now time.Time) bool {
 	}
 	q.Facts, q.Files, q.Exact = policy.Facts{Commands: [][]string{j.argv}}, j.files, approval.Exact(j.call)
 	q.Surface, q.Time = policy.SurfaceMCP, now
-	if q.Grants, err = d.Grants(ctx, q); err != nil {
-		t.Fatal(err)
-	}
+	q.Grants = must(d.Grants(ctx, q))(t)
 	return rules.Decide(q).Effect == policy.Allow
 }
 

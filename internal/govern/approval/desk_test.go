@@ -49,11 +49,7 @@ func newDesk(t testing.TB, s *store.Store, c approval.Config) *approval.Desk {
 	if c.Pending == nil {
 		c.Pending = manyPending // few tests are about the bound
 	}
-	d, err := approval.New(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(approval.New(s, c))(t)
 }
 
 func fresh(t testing.TB) (*approval.Desk, *clock) {
@@ -126,10 +122,7 @@ func about(call capability.Call) approval.Question {
 // requestOf is what a runner would have policy judge.
 func requestOf(t testing.TB, c capability.Call) *policy.Request {
 	t.Helper()
-	digest, err := c.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	digest := must(c.Digest())(t)
 	return &policy.Request{
 		Principal: c.Principal, Action: c.Action, Session: c.Session, Digest: digest,
 		Capability: policy.Capability{ID: c.Target, Hash: c.CapabilityHash},
@@ -198,10 +191,7 @@ func TestAskKeepsAll(t *testing.T) {
 		t.Errorf("digest = %s, want %s", asked.Digest, digest)
 	}
 	again := newDesk(t, storetest.Open(t, address), approval.Config{Now: c.Now})
-	got, err := again.Get(ctx, asked.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(again.Get(ctx, asked.ID))(t)
 	want := q
 	want.Call.Answers = nil
 	if !reflect.DeepEqual(got.Question, want) {
@@ -555,9 +545,7 @@ func TestNewerRecords(t *testing.T) {
 				}
 				b.Put(mark.Key, mark.Value)
 			}
-			if _, err := s.Apply(ctx, &b); err != nil {
-				t.Fatal(err)
-			}
+			must(s.Apply(ctx, &b))(t)
 		}
 	}
 	rewrite("approval/grant/", `"scope":"always"`, `"scope":"always","hours":"9-17"`)
@@ -587,10 +575,7 @@ func TestSettleAfter(t *testing.T) {
 	d, _ := fresh(t)
 	ticket := ask(t, d, about(callOf(`{}`)))
 	state := func() approval.State {
-		now, err := d.Get(t.Context(), ticket.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must(d.Get(t.Context(), ticket.ID))(t)
 		return now.State
 	}
 	_, err := d.SettleAfter(t.Context(), ticket.ID, yes(approval.Once), func(approval.Ticket) error { return errors.New("no paper") })
@@ -606,5 +591,27 @@ func TestSettleAfter(t *testing.T) {
 	})
 	if err != nil || shown != ticket.ID || state() != approval.Granted {
 		t.Errorf("SettleAfter = %v, having shown %q; the ticket is %v", err, shown, state())
+	}
+}
+
+// fatal is what [must] and [noErr] need of a test.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t fatal) T {
+	return func(t fatal) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+func noErr(t fatal, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

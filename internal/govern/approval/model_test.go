@@ -149,18 +149,20 @@ func (m *model) settle(t *modelTicket, a approval.Answer) {
 func TestModel(t *testing.T) {
 	testkit.CI(t, "goes through a hundred histories")
 	rapid.Check(t, func(r *rapid.T) {
-		s, err := store.Open(ctx, storetest.SQLite(t), "") // closed with each run
-		if err != nil {
-			r.Fatal(err)
-		}
-		defer s.Close()
+		address := storetest.Address(t)
+		var desks [2]*approval.Desk // as two processes have
 		me := ann
 		m := &model{clock: newClock(), quiet: map[string]quiet{}}
-		open := func() *approval.Desk {
+		stores := [2]*store.Store{must(store.Open(ctx, address, ""))(r), must(store.Open(ctx, address, ""))(r)} // closed with each run
+		open := func(i int) {
 			// The store's own clock stands still beside ours.
-			return newDesk(t, s, approval.Config{For: modelFor, OnceFor: modelOnce, SessionFor: modelSession, Now: m.clock.Now})
+			desks[i] = newDesk(t, stores[i], approval.Config{For: modelFor, OnceFor: modelOnce, SessionFor: modelSession, Now: m.clock.Now})
 		}
-		d := open()
+		for i, s := range stores {
+			defer s.Close()
+			open(i)
+		}
+		either := func(r *rapid.T) *approval.Desk { return desks[rapid.IntRange(0, 1).Draw(r, "desk")] }
 		var pool []capability.Call
 		for _, session := range []string{"s1", "s2"} {
 			for _, action := range []string{"push", "pull"} {
@@ -179,6 +181,7 @@ func TestModel(t *testing.T) {
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"ask": func(r *rapid.T) {
+				d := either(r)
 				call := rapid.SampledFrom(pool).Draw(r, "call")
 				q := about(call)
 				narrow := rapid.Bool().Draw(r, "narrow")
@@ -216,6 +219,7 @@ func TestModel(t *testing.T) {
 				m.tickets = append(m.tickets, &modelTicket{id: got.ID, call: call, narrow: narrow, expires: m.clock.Now().Add(modelFor)})
 			},
 			"settle": func(r *rapid.T) {
+				d := either(r)
 				ticket := pick(r)
 				a := approval.Answer{
 					By:     me,
@@ -247,15 +251,13 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"consume": func(r *rapid.T) {
+				d := either(r)
 				ticket := pick(r)
 				g := ticket.grant
 				if g == nil {
 					r.Skip("no grant")
 				}
-				got, err := d.Get(ctx, ticket.id)
-				if err != nil {
-					r.Fatal(err)
-				}
+				got := must(d.Get(ctx, ticket.id))(r)
 				holds := !g.ended && (g.until.IsZero() || m.clock.Now().Before(g.until))
 				if _, err := d.Consume(ctx, got.Grant); (err == nil) != holds || err != nil && !errors.Is(err, approval.ErrEnded) {
 					r.Fatalf("Consume = %v, it holds: %t", err, holds)
@@ -265,6 +267,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"revoke": func(r *rapid.T) {
+				d := either(r)
 				ticket := pick(r)
 				err := d.Revoke(ctx, ticket.id, me, "")
 				switch {
@@ -291,16 +294,14 @@ func TestModel(t *testing.T) {
 			"later": func(r *rapid.T) {
 				m.clock.advance(time.Duration(rapid.IntRange(1, 25).Draw(r, "minutes")) * time.Minute)
 			},
-			"restart": func(*rapid.T) { d = open() },
+			"restart": func(r *rapid.T) { open(rapid.IntRange(0, 1).Draw(r, "desk")) },
 			"": func(r *rapid.T) {
+				d := desks[m.step%2]
 				now := m.clock.Now()
 				for i := range 5 { // of all calls, in turn
 					call := pool[(5*m.step+i)%len(pool)]
 					var got, want []string
-					grants, err := d.Grants(ctx, requestOf(t, call))
-					if err != nil {
-						r.Fatal(err)
-					}
+					grants := must(d.Grants(ctx, requestOf(t, call)))(r)
 					for _, g := range grants {
 						got = append(got, g.ID[:12])
 					}
@@ -316,10 +317,7 @@ func TestModel(t *testing.T) {
 					}
 				}
 				m.step++
-				list, err := d.List(ctx, approval.Filter{Tenant: me.Tenant, States: []approval.State{approval.Pending}})
-				if err != nil {
-					r.Fatal(err)
-				}
+				list := must(d.List(ctx, approval.Filter{Tenant: me.Tenant, States: []approval.State{approval.Pending}}))(r)
 				pending := 0
 				for _, ticket := range m.tickets {
 					if m.state(ticket) == approval.Pending {

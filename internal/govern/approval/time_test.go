@@ -17,10 +17,7 @@ import (
 // server's clock cannot be moved.
 func inTime(file string, c approval.Config, do func(t *testing.T, d *approval.Desk)) func(t *testing.T) {
 	return func(t *testing.T) {
-		s, err := store.Open(context.Background(), file, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must(store.Open(context.Background(), file, ""))(t)
 		defer s.Close()
 		do(t, newDesk(t, s, c))
 	}

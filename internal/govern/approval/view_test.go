@@ -43,9 +43,7 @@ func TestKnownIsChecked(t *testing.T) {
 	if len(grantsFor(t, a, call)) != 1 {
 		t.Fatal("the grant is not there")
 	}
-	if _, err := b.Consume(ctx, given.Grant); err != nil {
-		t.Fatal(err)
-	}
+	must(b.Consume(ctx, given.Grant))(t)
 	if _, err := a.Consume(ctx, given.Grant); !errors.Is(err, approval.ErrEnded) {
 		t.Errorf("Consume of a grant that was used = %v, want %v", err, approval.ErrEnded)
 	}
@@ -139,9 +137,7 @@ func TestAskUnless(t *testing.T) {
 	q.Unless = store.Key("effect", "x")
 	var batch store.Batch
 	batch.Put(q.Unless, nil)
-	if _, err := s.Apply(ctx, &batch); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Apply(ctx, &batch))(t)
 	if got, err := a.Ask(ctx, q); !errors.Is(err, approval.ErrHappened) {
 		t.Errorf("Ask = %+v, %v; want %v", got, err, approval.ErrHappened)
 	}
