@@ -50,15 +50,12 @@ func TestBadStore(t *testing.T) {
 			t.Skip("cannot here: a disk of its own cannot be mounted")
 		}
 		pg := storetest.NewServer(t)
-		small, err := os.MkdirTemp("", "kensmall")
-		if err == nil {
-			err = syscall.Mount("tmpfs", small, "tmpfs", 0, "size=48m")
-		}
-		if err != nil {
+		small := openDir(t)
+		if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=48m"); err != nil {
 			t.Fatal(err)
 		}
 		// The server may still use it when the test ends.
-		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH); os.Remove(small) })
+		t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 		pg.Own(small)
 		pg.Do("CREATE TABLESPACE small LOCATION '"+small+"'", "CREATE DATABASE small TABLESPACE small")
 		address := strings.Replace(pg.Address, "/postgres?", "/small?", 1)

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -143,4 +144,14 @@ func program(t testing.TB) string {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return binary
+}
+
+// openDir is a folder that other users may enter.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

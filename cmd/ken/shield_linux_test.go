@@ -23,12 +23,8 @@ func TestShielded(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("cannot here: only root can start a program as another user")
 	}
-	dir, err := os.MkdirTemp("", "ken-shield-") // t.TempDir lies below a closed directory
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	data, err := os.ReadFile(newKen(t).binary)
+	dir := openDir(t)
+	data, err := os.ReadFile(program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
