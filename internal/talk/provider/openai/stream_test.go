@@ -7,7 +7,6 @@ import (
 
 	"ken/internal/testkit/wiretest"
 	"ken/llm"
-
 )
 
 // searched is a history in which one call has the id "used" and the search for
