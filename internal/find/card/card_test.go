@@ -2,6 +2,7 @@ package card
 
 import (
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,71 +75,31 @@ func judgeOne(t *testing.T, c *capability.Capability, x Context, cfg Config) Ask
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 
+// TestK104FalseFriends: testdata/words.txt says what cards make of messages: which
+// words are found in them, that everyday words say little, and that a keyword
+// matches the inflected forms of its language, by the stemmers of the search index
+// (S1.90).
 func TestK104FalseFriends(t *testing.T) {
-	for _, test := range []struct {
-		keyword, text string
-		want          bool
-	}{
-		{"cost", "I bought it at Costco", false},
-		{"cost", "what did it COST?", true},
-		{"cost", "costs", true},
-		{"cost", "it is costing us", true},
-		{"rag", "clear the storage", false},
-		{"rag", "a nice fragrance", false},
-		{"rag", "three paragraphs", false},
-		{"rag", "our RAG pipeline", true},
-		{"model", "we remodel the kitchen", false},
-		{"model", "which models?", true},
-		{"event", "how do I prevent this", false},
-		{"event", "it will work eventually", false},
-		{"event", "list the events", true},
-		{"routing", "route it elsewhere", true},
-		{"routing", "the router is down", false},
-		{"query", "slow queries", true},
-		{"deploy", "the deployment broke", true},
-		{"migrate", "a migration is due", true},
-		{"optimize", "optimization of it", true},
-		{"status", "stat the file", false},
-		{"feature flag", "toggle the feature flags", true},
-		{"feature flag", "a feature-flag", true},
-		{"feature flag", "a feature of the flag", false},
-		{"feature flag", "this feature. Flag it", true}, // sentences are not told apart
-		{"node.js", "is node.js installed", true},
-		{"node.js", "every node", false},
-		{"C++", "compile this c++ file", true},
-		{"c++", "use C++17", true},
-		{"c++", "vitamin c", false},
-		{"c++", "misc++", false},
-		{".env", "put it into .env please", true},
-		{".env", "see config/.env", true},
-		{".env", "the environment", false},
-		{".env", ".environment", false},
-		{".env", "process.env", false},
-		{"c#", "port it to c#.", true},
-		{"prefix:deploy", "redeploy", false},
-		{"prefix:deploy", "deployable", true},
-		{"substring:sql", "MySQLite", true},
-		{"SUBSTRING: sql", "postgresql", true},
-		{`regex:v\d+\.\d+`, "since V12.3 or so", true},
-		{`regex:v\d+\.\d+`, "since version 12", false},
-		{"word:regex:x", "say regex:x here", true},
-		{"成本", "我们的模型成本是多少？", true},
-		{"成本", "我们的模型", false},
-		{"トークン", "このトークンを数えて", true},
-		{"비용", "비용을 줄이고 싶어요", true},
-		{"docker", "docker部署", true},
-		{"бюджет", "нет бюджета", true},
-		{"токен", "сколько токенов", true},
-		{"café", "le CAFE\u0301 ferme", true},
-		{"docker", "ＤＯＣＫＥＲ", true},
-		{"straße", "Welche STRASSE", true},
-		{"a[b", "what is a[b here", true},
-		{"tokens", strings.Repeat("x", 200) + " tokens", true},
-	} {
-		a := judgeOne(t, aCard("card:x", test.keyword), said(test.text), Config{})
-		if got := len(a.Matched) > 0; got != test.want {
-			t.Errorf("keyword %q in %q: matched %v, want %v", test.keyword, test.text, got, test.want)
+	data, err := os.ReadFile("testdata/words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := string(data) + "matches | café | le CAFE\u0301 ferme\nmatches | tokens | " + strings.Repeat("x", 200) + " tokens\n"
+	judged := 0
+	for line := range strings.Lines(rows) {
+		parts := strings.Split(strings.TrimSuffix(line, "\n"), " | ")
+		if line[0] == '#' || len(parts) != 3 {
+			continue
 		}
+		judged++
+		a := judgeOne(t, aCard("card:x", strings.Split(parts[1], ", ")...), said(parts[2]), Config{})
+		got := map[string]bool{"matches": len(a.Matched) > 0, "misses": len(a.Matched) == 0, "passes": a.Passed, "fails": !a.Passed}
+		if !got[parts[0]] {
+			t.Errorf("%s: matched %v, passed %v with %.3f", line, a.Matched, a.Passed, a.Score)
+		}
+	}
+	if judged < 70 {
+		t.Errorf("%d messages were judged, want all of them", judged)
 	}
 }
 
@@ -481,26 +442,6 @@ func TestProblemsAreReportedOnceAndCostOnlyTheKeyword(t *testing.T) {
 }
 
 func TestCommonWordsAreWeak(t *testing.T) {
-	for _, test := range []struct {
-		keywords []string
-		text     string
-		want     bool
-	}{
-		{[]string{"help"}, "can you help me", false},
-		{[]string{"help", "use", "make", "please"}, "please help me make use of it", false},
-		{[]string{"search"}, "search for it", true}, // all that the card asks for
-		{[]string{"search", "find", "lookup"}, "search for it", false},
-		{[]string{"search", "record"}, "search the records", true},
-		{[]string{"search", "kubernetes"}, "kubernetes", true},
-		{[]string{"how to", "kubernetes"}, "how to boil eggs", false},
-		{[]string{"event model", "kubernetes"}, "our event model", true},
-		{[]string{"substring:e", "kubernetes"}, "every text has one", false},
-		{[]string{"成", "kubernetes"}, "成功", false},
-	} {
-		if a := judgeOne(t, aCard("card:x", test.keywords...), said(test.text), Config{}); a.Passed != test.want {
-			t.Errorf("keywords %q in %q: passed %v with %.3f, want %v", test.keywords, test.text, a.Passed, a.Score, test.want)
-		}
-	}
 	if a := judgeOne(t, aCard("card:x", "cost", "costs", "Costing", "budget"), said("cost"), Config{}); a.Passed || len(a.Matched) != 3 {
 		t.Errorf("one word spelt thrice: %+v, want it to count once", a)
 	}
@@ -509,34 +450,15 @@ func TestCommonWordsAreWeak(t *testing.T) {
 	}
 }
 
-// TestLanguages: a keyword matches the inflected forms of its language, by the
-// stemmers of the search index (S1.90).
+// TestLanguages: the description says which language the keywords are in.
 func TestLanguages(t *testing.T) {
 	described := func(text string, keywords ...string) *capability.Capability {
 		c := aCard("card:x", keywords...)
 		c.Description = text
 		return c
 	}
-	for _, test := range []struct {
-		card *capability.Capability
-		text string
-		want bool
-	}{
-		{aCard("card:x", "rechnung"), "Bitte prüfe die Rechnungen für den Kunden", true},
-		{aCard("card:x", "rechnung"), "Zeig mir alle offenen Rechnungen", true},
-		{aCard("card:x", "rechnung"), "Rechnungen", true},
-		{aCard("card:x", "Rechnungen"), "Schreib mir eine Rechnung", true},
-		{described("Wie wir mit Mahnungen und Rechnungen umgehen", "Mahnung", "Rechnung"), "Mahnungen", true},
-		{aCard("card:x", "facture"), "peux-tu vérifier les factures de ce mois", true},
-		{aCard("card:x", "habitación"), "quiero reservar dos habitaciones para mi familia", true},
-		{aCard("card:x", "документ"), "проверь документы за этот месяц", true},
-		{aCard("card:x", "invoice"), "please check the invoices", true},
-		{aCard("card:x", "rechnung"), "ich rechne damit, dass es regnet", false},
-		{aCard("card:x", "event", "kubernetes"), "it will eventually work", false},
-	} {
-		if a := judgeOne(t, test.card, said(test.text), Config{}); a.Passed != test.want {
-			t.Errorf("keywords %q in %q: passed %v with %.3f, want %v", test.card.Triggers.Keywords, test.text, a.Passed, a.Score, test.want)
-		}
+	if a := judgeOne(t, described("Wie wir mit Mahnungen und Rechnungen umgehen", "Mahnung", "Rechnung"), said("Mahnungen"), Config{}); !a.Passed {
+		t.Errorf("a German card and a German word: %+v, want it passed", a)
 	}
 	a := judgeOne(t, described("Wie wir mit den Rechnungen der Kunden umgehen", "Rechnung", "Rechnungen", "budget"), said("die Rechnung"), Config{})
 	if b := judgeOne(t, aCard("card:x", "invoice", "invoices", "budget"), said("the invoice"), Config{}); a.Score != b.Score {
