@@ -3,9 +3,9 @@ package chat
 import (
 	"context"
 	"errors"
-	"flag"
 	"iter"
-	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +16,6 @@ import (
 	"ken/internal/talk/event"
 	"ken/internal/talk/slash"
 )
-
-var update = flag.Bool("update", false, "write the transcripts as they are now")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -89,34 +87,33 @@ func clock() func() time.Time {
 	}
 }
 
-// compare holds what a test gave against a file of an archive, or writes it.
-func compare(t *testing.T, path, name, got string) {
+// goldens compares what show gives with each archive that matches: with every file but
+// the first, at the width in its name, which ends in the kind of text.
+func goldens(t *testing.T, pattern string, show func(t *testing.T, a *txtar.Archive, width int, kind string) []string) {
 	t.Helper()
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no archives: %v", err)
 	}
-	if !strings.HasSuffix(got, "\n") && got != "" {
-		got += "\n"
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range a.Files[1:] {
+				number, kind, _ := strings.Cut(f.Name, ".")
+				width, err := strconv.Atoi(number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := visible(show(t, a, width, kind))
+				if strings.TrimSuffix(got, "\n") != strings.TrimSuffix(string(f.Data), "\n") {
+					t.Errorf("%s %s =\n%s\nwant\n%s", path, f.Name, got, f.Data)
+				}
+			}
+		})
 	}
-	for i, f := range archive.Files {
-		if f.Name != name {
-			continue
-		}
-		if string(f.Data) == got {
-			return
-		}
-		if !*update {
-			t.Errorf("%s %s =\n%s\nwant\n%s", path, name, got, f.Data)
-			return
-		}
-		archive.Files[i].Data = []byte(got)
-		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Fatalf("%s has no file %s", path, name)
 }
 
 // visible writes styles as {1;31}.

@@ -3,7 +3,7 @@ package chat
 import (
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -29,33 +29,16 @@ func render(text string, width, n int, colour bool) []string {
 // TestMarkdown renders testdata/markdown/*.txtar: the file in.md, at the width
 // in each other file's name, coloured where it says so.
 func TestMarkdown(t *testing.T) {
-	paths, err := filepath.Glob("testdata/markdown/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no archives: %v", err)
-	}
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
+	goldens(t, "testdata/markdown/*.txtar", func(t *testing.T, a *txtar.Archive, width int, kind string) []string {
+		in := string(a.Files[0].Data)
+		want := render(in, width, len(in), kind == "colour")
+		for _, n := range []int{1, 3, 7} {
+			if got := render(in, width, n, kind == "colour"); !slices.Equal(got, want) {
+				t.Errorf("in fragments of %d bytes at %d columns it is\n%s\nwant\n%s", n, width, visible(got), visible(want))
 			}
-			in := string(archive.Files[0].Data)
-			for _, f := range archive.Files[1:] {
-				width, kind, _ := strings.Cut(f.Name, ".")
-				w, err := strconv.Atoi(width)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := visible(render(in, w, len(in), kind == "colour"))
-				compare(t, path, f.Name, want)
-				for _, n := range []int{1, 3, 7} {
-					if got := visible(render(in, w, n, kind == "colour")); got != want {
-						t.Errorf("in fragments of %d bytes at %d columns it is\n%s\nwant\n%s", n, w, got, want)
-					}
-				}
-			}
-		})
-	}
+		}
+		return want
+	})
 }
 
 // TestMarkdownLong shows that no block is kept for ever.

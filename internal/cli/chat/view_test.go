@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -45,31 +43,15 @@ func eventOf(line []byte) (event.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch head.Type {
-	case "selected":
-		return decode[event.Selected](data)
-	case "delta":
-		return decode[event.Delta](data)
-	case "started":
-		return decode[event.Started](data)
-	case "output":
-		return decode[event.Output](data)
-	case "asked":
-		return decode[event.Asked](data)
-	case "answered":
-		return decode[event.Answered](data)
-	case "finished":
-		return decode[event.Finished](data)
-	case "intended":
-		return decode[event.Intended](data)
-	case "notice":
-		return decode[event.Notice](data)
-	case "step":
-		return decode[event.Step](data)
-	case "done":
-		return decode[event.Done](data)
+	of := map[string]func([]byte) (event.Event, error){
+		"selected": decode[event.Selected], "delta": decode[event.Delta], "started": decode[event.Started], "output": decode[event.Output],
+		"asked": decode[event.Asked], "answered": decode[event.Answered], "finished": decode[event.Finished], "intended": decode[event.Intended],
+		"notice": decode[event.Notice], "step": decode[event.Step], "done": decode[event.Done],
+	}[head.Type]
+	if of == nil {
+		return nil, fmt.Errorf("there is no event %q", head.Type)
 	}
-	return nil, fmt.Errorf("there is no event %q", head.Type)
+	return of(data)
 }
 
 func decode[E event.Event](data []byte) (event.Event, error) {
@@ -84,35 +66,16 @@ func decode[E event.Event](data []byte) (event.Event, error) {
 // the comment's last line is what was said, the file events what happened, and
 // each other file how it looks at the width of its name.
 func TestTranscripts(t *testing.T) {
-	paths, err := filepath.Glob("testdata/turns/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no archives: %v", err)
-	}
-	for _, path := range paths {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
+	goldens(t, "testdata/turns/*.txtar", func(t *testing.T, a *txtar.Archive, width int, kind string) []string {
+		comment := strings.Split(strings.TrimSpace(string(a.Comment)), "\n")
+		got := transcript(t, comment[len(comment)-1], a.Files[0].Data, width, kind)
+		for _, line := range got {
+			if n := columns(line); kind == "plain" && n > width {
+				t.Errorf("at %d columns %q has %d", width, line, n)
 			}
-			comment := strings.Split(strings.TrimSpace(string(archive.Comment)), "\n")
-			for _, f := range archive.Files[1:] {
-				width, kind, _ := strings.Cut(f.Name, ".")
-				w, err := strconv.Atoi(width)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := transcript(t, comment[len(comment)-1], archive.Files[0].Data, w, kind)
-				if kind == "plain" {
-					for _, line := range got {
-						if n := columns(line); n > w {
-							t.Errorf("at %d columns %q has %d", w, line, n)
-						}
-					}
-				}
-				compare(t, path, f.Name, visible(got))
-			}
-		})
-	}
+		}
+		return got
+	})
 }
 
 // transcript returns the lines of a turn. The kind "all" has all that can be
