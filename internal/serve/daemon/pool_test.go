@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -102,4 +103,12 @@ func TestPool(t *testing.T) {
 			t.Error("Enter works after Close")
 		}
 	})
+}
+
+// equal compares what there is with what there should be.
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
 }
