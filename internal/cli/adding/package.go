@@ -51,13 +51,27 @@ func (c *addCommand) extension(ctx context.Context, a addplan.App) (err error) {
 	for _, u := range x.Unavailable {
 		c.Out.Linef("%s  %s: %s", c.Out.Style(output.Yellow, fmt.Sprintf("%-14s", "unavailable")), output.Line(string(u.ID)), output.Line(u.Why))
 	}
-	for _, action := range x.Manifest.Actions {
-		if action.Kind == capability.KindCommand {
+	c.printTry(x.Manifest.Actions)
+	return nil
+}
+
+// printTry names something of a package to try: a command that only reads, or else
+// one to look at before it runs.
+func (c *addCommand) printTry(actions []*capability.Capability) {
+	var first *capability.Capability
+	for _, action := range actions {
+		switch {
+		case action.Kind != capability.KindCommand:
+		case action.Said().ReadOnly == capability.Yes:
 			c.Out.Linef("next: ken run '/%s'", output.Line(action.Name))
-			break
+			return
+		case first == nil:
+			first = action
 		}
 	}
-	return nil
+	if first != nil {
+		c.Out.Linef("next: ken catalog show '%s'", output.Line(string(first.ID)))
+	}
 }
 
 func (c *addCommand) printPackage(p *add.Package) {

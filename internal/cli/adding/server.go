@@ -52,8 +52,12 @@ func (c *addCommand) server(ctx context.Context, a addplan.App) (err error) {
 	case p.Login:
 		c.Out.Linef("next: ken login %s", p.Name)
 	case len(p.Tools) > 0:
-		id := output.Line(string(p.Tools[0].ID))
-		c.Out.Linef("next: ken catalog show %s, then ken run %s '{}'", id, id)
+		if i := slices.IndexFunc(p.Tools, func(t addplan.ServerTool) bool { return t.Decision == "allow" }); i >= 0 {
+			id := output.Line(string(p.Tools[i].ID))
+			c.Out.Linef("next: ken catalog show %s, then ken run %s '{}'", id, id)
+			break
+		}
+		c.Out.Linef("next: ken catalog show %s", output.Line(string(p.Tools[0].ID)))
 	}
 	return nil
 }

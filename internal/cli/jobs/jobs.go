@@ -199,11 +199,11 @@ func (c Config) printList(ctx context.Context, a App, f queue.Filter) error {
 	}
 	var rows [][]string
 	for _, j := range jobs {
-		rows = append(rows, []string{j.ID, string(j.State), fmt.Sprintf("%+d", j.Priority), when(j), string(j.Call.Target), j.Why})
+		rows = append(rows, []string{j.ID, string(j.State), fmt.Sprintf("%+d", j.Priority), when(j), call(j), j.Why})
 	}
-	c.Out.Table([]output.Column{{Style: output.Bold}, {Styles: map[string]string{
+	c.Out.Table([]output.Column{{Head: "job", Style: output.Bold}, {Head: "state", Styles: map[string]string{
 		"done": output.Green, "failed": output.Red, "unknown": output.Red, "waiting": output.Yellow, "running": output.Yellow,
-	}}, {Style: output.Dim}, {Style: output.Dim}, {}, {Style: output.Dim}}, rows)
+	}}, {Head: "priority", Style: output.Dim}, {Head: "time", Style: output.Dim}, {Head: "call", Grow: true}, {Head: "why", Style: output.Dim}}, rows)
 	if len(jobs) == 0 && err == nil {
 		why := "there are no jobs; ken jobs add adds one"
 		if len(f.States) > 0 {
@@ -215,6 +215,15 @@ func (c Config) printList(ctx context.Context, a App, f queue.Filter) error {
 }
 
 // when says the time that matters most of a job.
+// call returns what a job calls, with its arguments where there are any.
+func call(j queue.Job) string {
+	text := string(j.Call.Target)
+	if args := strings.TrimSpace(string(j.Call.Arguments)); args != "" && args != "{}" && args != "null" {
+		text += " " + args
+	}
+	return text
+}
+
 func when(j queue.Job) string {
 	at, what := j.Added, "added"
 	switch {
@@ -225,7 +234,11 @@ func when(j queue.Job) string {
 	case !j.Ended.IsZero():
 		at, what = j.Ended, "ended"
 	}
-	return what + " " + at.Local().Format(time.DateTime)
+	text := what + " " + at.Local().Format(time.DateTime)
+	if j.Schedule != "" {
+		text += ", " + j.Schedule
+	}
+	return text
 }
 
 // A view is a job with what belongs to it, for --json.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -96,6 +97,7 @@ type Column struct {
 	Style  string
 	Styles map[string]string // of single words, instead of Style
 	Grow   bool              // takes the room that is left
+	Head   string            // stands above it at a terminal
 }
 
 func (c Column) styleOf(cell string) string {
@@ -119,6 +121,13 @@ func (p *Printer) Table(columns []Column, rows [][]string) {
 		return
 	}
 	widths := p.widths(columns, rows)
+	if len(rows) > 0 && slices.ContainsFunc(columns, func(c Column) bool { return c.Head != "" }) {
+		var b strings.Builder
+		for i, c := range columns {
+			b.WriteString(c.Head + strings.Repeat(" ", max(0, widths[i]-len([]rune(c.Head)))+2))
+		}
+		p.Linef("%s", p.Style(Dim, strings.TrimRight(b.String(), " ")))
+	}
 	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
@@ -135,6 +144,9 @@ func (p *Printer) Table(columns []Column, rows [][]string) {
 
 func (p *Printer) widths(columns []Column, rows [][]string) []int {
 	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = len([]rune(c.Head))
+	}
 	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], min(len([]rune(cell)), 48))

@@ -76,9 +76,9 @@ type Asked struct {
 // Told returns what is said of the question to those who may not answer it: that a
 // call waits, where, and why. The lines are for the person who decides, and can hold
 // what the others may not read, such as the content of a file that would change.
-func (a Asked) Told() Asked {
-	a.Lines, a.Offers = nil, nil
-	return a
+func (e Asked) Told() Asked {
+	e.Lines, e.Offers = nil, nil
+	return e
 }
 
 // A Question says what is asked.
