@@ -44,9 +44,7 @@ func TestNothingStartsUntilNeeded(t *testing.T) {
 	if have["mcp:s/read_resource"] == nil || have["mcp:s/get_prompt"] == nil {
 		t.Errorf("no capabilities for resources and prompts in %v", have)
 	}
-	if got := invoke(t, g, callAs("ada", "", "s/echo", `{"text":"hello"}`)); got != "hello" {
-		t.Errorf("echo = %q", got)
-	}
+	gives(t, g, callAs("ada", "", "s/echo", `{"text":"hello"}`), "hello")
 	if st := g.Status()[0]; st.State != Ready || st.Backends != 1 || st.Tools < 8 || st.Pid == 0 || st.Protocol == "" || st.Title != "Sample" || st.Isolation == nil {
 		t.Errorf("Status() = %+v, want one back end: the one that was listed serves the first caller", st)
 	}
@@ -87,9 +85,7 @@ func TestListChangedGoesLive(t *testing.T) {
 				t.Errorf("%s is another pointer after an unrelated change", id)
 			}
 		}
-		if got := invoke(t, g, callAs("ada", "", "s/sprout", "")); got != "new" {
-			t.Errorf("sprout = %q", got)
-		}
+		gives(t, g, callAs("ada", "", "s/sprout", ""), "new")
 		// The places in the file have moved; the details follow.
 		for _, c := range after.Capabilities {
 			if _, err := g.Sources()[0].(capability.Detailer).Detail(t.Context(), c); err != nil {
@@ -138,9 +134,7 @@ func TestDiesInCall(t *testing.T) {
 	if st := g.Status()[0]; !strings.Contains(st.Err, "exit status 7") {
 		t.Errorf("Status().Err = %q", st.Err)
 	}
-	if got := invoke(t, g, callAs("ada", "", "s/echo", `{"text":"x"}`)); got != "x" {
-		t.Errorf("echo = %q", got)
-	}
+	gives(t, g, callAs("ada", "", "s/echo", `{"text":"x"}`), "x")
 	// Again and again: it is left alone, for longer each time.
 	for range 8 {
 		_, err := g.Invoke(t.Context(), callAs("ada", "", "s/crash", ""))
@@ -210,9 +204,7 @@ func TestScopes(t *testing.T) {
 func TestIdle(t *testing.T) {
 	g := listed(t, Config{Idle: 200 * time.Millisecond}, stdio(t, "s", "plain"))
 	pid := pidOf(t, g, "ada", "", "s")
-	if got := invoke(t, g, callAs("ada", "", "s/sleep", `{"ms":600}`)); got != "slept" {
-		t.Errorf("a call longer than the idle time = %q", got)
-	}
+	gives(t, g, callAs("ada", "", "s/sleep", `{"ms":600}`), "slept")
 	testkit.Wait(t, "the idle server is stopped", func() bool { return !alive(pid) })
 	testkit.Wait(t, "status is cold", func() bool { return g.Status()[0].State == Cold })
 	if again := pidOf(t, g, "ada", "", "s"); again == pid {
@@ -456,9 +448,7 @@ func TestOddLists(t *testing.T) {
 		t.Errorf("Detail(wide) = %d bytes, %v", len(d.Schema), err)
 	}
 	for _, name := range []string{"a/b c", "wide", strings.Repeat("m", 200)} {
-		if got := invoke(t, g, callAs("ada", "", "odd/"+name, "")); got != "done" {
-			t.Errorf("Invoke(%s) = %q", name, got)
-		}
+		gives(t, g, callAs("ada", "", "odd/"+name, ""), "done")
 	}
 }
 

@@ -144,9 +144,7 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	if got, want := offeredNames(g), "greet second note://a all:///{name} file:///{name}/x Ask for everything."; got != want {
 		t.Errorf("after accepting it offers %q, want %q", got, want)
 	}
-	if got := invoke(t, g, callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`)); got != "text of note://a" {
-		t.Errorf("read_resource = %q", got)
-	}
+	gives(t, g, callAs("ada", "", "s/read_resource", `{"uri":"note://a"}`), "text of note://a")
 }
 
 // TestScanPromptsAndResources: a grave finding bars a prompt or a resource, and
@@ -173,9 +171,7 @@ func TestDecidedOnAnother(t *testing.T) {
 	g := listed(t, Config{}, stdio(t, "s", "plain"))
 	call := callAs("ada", "", "s/echo", `{"text":"x"}`)
 	call.CapabilityHash = byID(load(t, g))["mcp:s/echo"].Hash
-	if got := invoke(t, g, call); got != "x" {
-		t.Errorf("echo = %q", got)
-	}
+	gives(t, g, call, "x")
 	call.CapabilityHash = "sha256:other"
 	refused(t, g, call, capability.Conflict)
 }

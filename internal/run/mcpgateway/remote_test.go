@@ -64,9 +64,7 @@ func TestRemote(t *testing.T) {
 		t.Run("sse "+strconv.FormatBool(sse), func(t *testing.T) {
 			def, _, _ := remote(t, sse)
 			g := listed(t, Config{Getenv: secrets}, def)
-			if got := invoke(t, g, callAs("ada", "", "r/echo", `{"text":"x"}`)); got != "x" {
-				t.Errorf("echo = %q", got)
-			}
+			gives(t, g, callAs("ada", "", "r/echo", `{"text":"x"}`), "x")
 			batches := watch(t, g.Sources()[0])
 			invoke(t, g, callAs("ada", "", "r/grow", `{"text":"sprout"}`))
 			for byID(<-batches)["mcp:r/sprout"] == nil {
@@ -119,9 +117,7 @@ func TestPromptsAndResources(t *testing.T) {
 			t.Errorf("ServerOf(%s) = %q, %v, want %q", uri, got, ok, want)
 		}
 	}
-	if got := invoke(t, g, callAs("ada", "", "a/read_resource", `{"uri":"note://a"}`)); got != "text of note://a" {
-		t.Errorf("read_resource = %q", got)
-	}
+	gives(t, g, callAs("ada", "", "a/read_resource", `{"uri":"note://a"}`), "text of note://a")
 	res, err := g.Invoke(t.Context(), callAs("ada", "", "a/get_prompt", `{"name":"greet","arguments":{"who":"Ada"}}`))
 	if err != nil || len(res.Parts) != 1 || !strings.Contains(string(res.Parts[0].JSON), "Hello Ada") {
 		t.Errorf("get_prompt = %+v, %v", res, err)

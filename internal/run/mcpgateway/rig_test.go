@@ -105,6 +105,14 @@ func pidOf(t testing.TB, g *Gateway, who, session, server string) int {
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
+// gives makes a call that must end with a text.
+func gives(t testing.TB, g *Gateway, call capability.Call, want string) {
+	t.Helper()
+	if got := invoke(t, g, call); got != want {
+		t.Errorf("%s %s = %q, want %q", call.Target, call.Arguments, got, want)
+	}
+}
+
 // refused makes a call that must fail with a kind of error that says some words. It
 // returns the error.
 func refused(t testing.TB, g *Gateway, call capability.Call, kind capability.ErrorKind, says ...string) *capability.Error {

@@ -50,9 +50,7 @@ func TestSkills(t *testing.T) {
 	if got := invoke(t, g, callAs("ada", "", "r/skill_tour", `{"file":"more.md"}`)); !strings.Contains(got, "Red, then blue.") {
 		t.Errorf("its file = %q", got)
 	}
-	if got := invoke(t, g, callAs("ada", "", "r/read_resource", `{"uri":"skill://acme/tour/more.md"}`)); got != "Red, then blue.\n" {
-		t.Errorf("its file as a resource = %q, want it byte for byte", got)
-	}
+	gives(t, g, callAs("ada", "", "r/read_resource", `{"uri":"skill://acme/tour/more.md"}`), "Red, then blue.\n")
 	for target, want := range map[string]capability.ErrorKind{
 		`r/skill_tour {"file":"../../etc/passwd"}`:                     capability.Invalid,
 		`r/skill_tour {"file":"unlisted.md"}`:                          capability.Invalid,

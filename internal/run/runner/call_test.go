@@ -28,24 +28,19 @@ func TestKeyOfCall(t *testing.T) {
 		want int64
 	}{{"k1", 1}, {"k1", 1}, {"k2", 2}, {"", 3}, {"", 4}} {
 		call.Key = c.key
-		if _, err := r.Invoke(t.Context(), call); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r, call)
 		if got := ran.Load(); got != c.want {
 			t.Errorf("after call %d it ran %d times, want %d", i, got, c.want)
 		}
 	}
 	bare := newRig(t, x, nil)
 	call.Key = "k1"
-	_, err := bare.Invoke(t.Context(), call)
-	if e := wantKind(t, err, capability.Unavailable); e.Fix == "" || ran.Load() != 4 {
-		t.Errorf("without effects: %v, and it ran %d times, want a way to fix it and 4", err, ran.Load())
+	if e := refused(t, bare, call, capability.Unavailable); e.Fix == "" || ran.Load() != 4 {
+		t.Errorf("without effects: %v, and it ran %d times, want a way to fix it and 4", e, ran.Load())
 	}
 	look := callOf("look", `{"text":"a"}`)
 	look.Key = "k1"
-	if _, err := bare.Invoke(t.Context(), look); err != nil {
-		t.Errorf("a keyed call that changes nothing: %v", err)
-	}
+	succeeds(t, bare, look)
 }
 
 // TestSurfaceOfCall: the rules see the surface of the call, and Config.Surface
@@ -62,19 +57,14 @@ func TestSurfaceOfCall(t *testing.T) {
 	r := newRig(t, tool{}, use)
 	call := callOf("look", `{"text":"a"}`)
 	call.Surface = string(policy.SurfaceRun)
-	if _, err := r.Invoke(t.Context(), call); err != nil {
-		t.Errorf("Invoke(surface run) = %v", err)
-	}
+	succeeds(t, r, call)
 	call.Surface = string(policy.SurfaceMCP)
-	_, err = r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Denied)
+	refused(t, r, call, capability.Denied)
 	fixed := newRig(t, tool{}, func(c *Config) {
 		use(c)
 		c.Surface = func(context.Context, capability.Call) policy.Surface { return policy.SurfaceRun }
 	})
-	if _, err := fixed.Invoke(t.Context(), call); err != nil {
-		t.Errorf("Invoke with Config.Surface = %v, want that to count", err)
-	}
+	succeeds(t, fixed, call)
 }
 
 // TestSecretsInResults: a secret that Ken knows is in no part of a result, for a

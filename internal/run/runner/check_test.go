@@ -214,8 +214,7 @@ func TestCheckThatBreaks(t *testing.T) {
 				})
 				for i := range checksAtOnce + 2 {
 					begin := time.Now()
-					_, err := r.Invoke(t.Context(), callOf("destroy", `{"text":"a"}`))
-					wantKind(t, err, capability.Unapproved)
+					refused(t, r, callOf("destroy", `{"text":"a"}`), capability.Unapproved)
 					if took := time.Since(begin); took > checkTime || desk.asked != i+1 {
 						t.Errorf("call %d: %d questions after %v, want one more after at most %v", i, desk.asked, took, checkTime)
 					}
@@ -245,8 +244,7 @@ func TestCheckGetsACopy(t *testing.T) {
 	})
 	call := callOf("destroy", `{"text":"a"}`)
 	call.Answers = map[string]json.RawMessage{AnswerConsent: json.RawMessage(`"t0"`), "other": json.RawMessage(`1`)}
-	_, err := r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Unapproved)
+	refused(t, r, call, capability.Unapproved)
 	if string(got.Arguments) != `{"text":"a"}` || got.Answers[AnswerConsent] != nil || got.Answers["other"] == nil || got.Live != nil {
 		t.Errorf("the check got %+v, want the call and no word of Ken's", got)
 	}

@@ -107,8 +107,7 @@ func TestCloseIsBounded(t *testing.T) {
 				if err := r.Close(t.Context()); err != nil {
 					t.Errorf("Close() again = %v, want nothing left", err)
 				}
-				_, err = r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-				wantKind(t, err, capability.Unavailable)
+				refused(t, r, callOf("look", `{"text":"a"}`), capability.Unavailable)
 			})
 		})
 	}
@@ -171,8 +170,7 @@ func TestCloseLeavesTheUnknownUnknown(t *testing.T) {
 		t.Errorf("Invoke() = %v, want that Ken closes", err)
 	}
 	other := keyed(t, s, "k", x, brief)
-	_, err := other.Invoke(t.Context(), call)
-	if e := wantKind(t, err, capability.InputNeeded); e.Rule != "effect.unknown" {
+	if e := refused(t, other, call, capability.InputNeeded); e.Rule != "effect.unknown" {
 		t.Errorf("Invoke() again = %v, want that nobody knows", e)
 	}
 	if f, ok, err := other.CallStatus(t.Context(), call); !ok || err != nil || f.Ended || f.Runs {

@@ -59,8 +59,7 @@ func TestEffectOnce(t *testing.T) {
 	}
 	changed := call
 	changed.Arguments = json.RawMessage(`{"text":"b"}`)
-	_, err = r.Invoke(t.Context(), changed)
-	wantKind(t, err, capability.Conflict)
+	refused(t, r, changed, capability.Conflict)
 	// Another session, another principal: another key.
 	for _, c := range []func(*capability.Call){
 		func(c *capability.Call) { c.Session = "s2" },
@@ -93,9 +92,7 @@ func TestEffectReload(t *testing.T) {
 		}
 	})
 	for range 2 {
-		if _, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r, callOf("write", `{"text":"a"}`))
 		hash = "h2"
 	}
 	if got := runs.Load(); got != 1 {
@@ -167,8 +164,7 @@ func TestEffectEnds(t *testing.T) {
 			if err == nil {
 				t.Fatal("Invoke() error = nil")
 			}
-			_, err = r.Invoke(t.Context(), call)
-			wantKind(t, err, tt.again)
+			refused(t, r, call, tt.again)
 			if runs.Load() != tt.runs {
 				t.Errorf("%d runs, want %d", runs.Load(), tt.runs)
 			}
@@ -209,8 +205,7 @@ func TestEffectUnknown(t *testing.T) {
 			t.Errorf("recorded %s %s, want UNKNOWN", rec.Status, rec.Event)
 		}
 		wrong.Answers = map[string]json.RawMessage{AnswerAgain: json.RawMessage(`"another"`)}
-		_, err = r.Invoke(t.Context(), wrong)
-		wantKind(t, err, capability.InputNeeded)
+		refused(t, r, wrong, capability.InputNeeded)
 	}
 	if runs.Load() != 0 {
 		t.Fatalf("an unknown call ran %d times", runs.Load())
@@ -218,16 +213,12 @@ func TestEffectUnknown(t *testing.T) {
 	_, err := r.Invoke(t.Context(), call)
 	call = again(t, call, err)
 	for range 2 {
-		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-			t.Errorf("Invoke() with an answer = %+v, %v, want run 1", res, err)
-		}
+		gives(t, r, call, "run 1")
 	}
 	repeat := callOf("repeat", `{"text":"a"}`)
 	repeat.Session = "s2"
 	plant(t, s, r, repeat, "k")
-	if res, err := r.Invoke(t.Context(), repeat); err != nil || res.Parts[0].Text != "run 2" {
-		t.Errorf("Invoke(idempotent) = %+v, %v, want run 2", res, err)
-	}
+	gives(t, r, repeat, "run 2")
 }
 
 // TestEffectBeforeConsent: a call that has happened needs no second consent.
@@ -241,9 +232,7 @@ func TestEffectBeforeConsent(t *testing.T) {
 	wantKind(t, err, capability.Unapproved)
 	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	for range 3 {
-		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-			t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
-		}
+		gives(t, r, call, "run 1")
 	}
 }
 
@@ -252,8 +241,7 @@ func TestEffectStoreFails(t *testing.T) {
 	s := openStore(t)
 	r := keyed(t, s, "k", tool{invoke: never(t)}, func(c *Config) { c.Limits = Limits{Lease: time.Hour}.Always })
 	s.Close()
-	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, store.ErrClosed) {
+	if e := refused(t, r, callOf("write", `{"text":"a"}`), capability.Unavailable); !errors.Is(e, store.ErrClosed) {
 		t.Errorf("Invoke() error = %v, want the store's", e)
 	}
 }
@@ -270,12 +258,9 @@ func TestEffectReleased(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, full) || e.Rule != "audit" || e.Fix == "" || runs.Load() != 0 {
+	if e := refused(t, r, callOf("write", `{"text":"a"}`), capability.Unavailable); !errors.Is(e, full) || e.Rule != "audit" || e.Fix == "" || runs.Load() != 0 {
 		t.Errorf("Invoke() error = %v after %d runs, want the cause, the rule and what to do", e, runs.Load())
 	}
 	r.log.fail = nil
-	if res, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); err != nil || res.Parts[0].Text != "run 1" {
-		t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
-	}
+	gives(t, r, callOf("write", `{"text":"a"}`), "run 1")
 }

@@ -32,8 +32,7 @@ func TestInquiryUnderConsent(t *testing.T) {
 	wantKind(t, err, capability.Unapproved)
 	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 
-	_, err = r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.InputNeeded)
+	refused(t, r, call, capability.InputNeeded)
 
 	answered := call
 	answered.State, answered.Answers = "token", map[string]json.RawMessage{"q": json.RawMessage(`"yes"`)}
@@ -45,8 +44,7 @@ func TestInquiryUnderConsent(t *testing.T) {
 	} {
 		another := answered
 		other(&another)
-		_, err := r.Invoke(t.Context(), another)
-		wantKind(t, err, capability.Unapproved)
+		refused(t, r, another, capability.Unapproved)
 	}
 	if res, err = r.Invoke(t.Context(), answered); err != nil || ran != 1 || res.Parts[0].Text != `"yes"` {
 		t.Fatalf("the call with its answer gave %+v, %v after %d runs", res, err, ran)
@@ -89,9 +87,7 @@ func TestReportsPass(t *testing.T) {
 		if call.Live = heard; apart {
 			call.Live = split{heard}
 		}
-		if _, err := r.Invoke(t.Context(), call); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r, call)
 		kept.Progress(2, 2, "too late")
 		kept.Note("error", "x", nil)
 		if len(heard.got) != 2 || heard.got[0] != "half" || heard.got[1] != "info" {
@@ -112,9 +108,7 @@ func TestOwnAnswersStay(t *testing.T) {
 	call.Answers = map[string]json.RawMessage{
 		AnswerConsent: json.RawMessage(`"ticket"`), AnswerAgain: json.RawMessage(`"effect"`), "q": json.RawMessage(`"yes"`),
 	}
-	if _, err := r.Invoke(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, r, call)
 	if len(got) != 1 || string(got["q"]) != `"yes"` || len(call.Answers) != 3 {
 		t.Errorf("the executor was given %s, want the answer to q alone, and the caller's kept", got)
 	}

@@ -36,9 +36,7 @@ func TestOutageEffect(t *testing.T) {
 	r := keyed(t, storetest.Open(t, o.Address), "k", during(&runs, sync.OnceFunc(o.Down)), nil)
 	beside := keyed(t, storetest.Open(t, o.Beside), "k", counting(&runs), nil)
 	call := callOf("write", `{"text":"a"}`)
-	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-		t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
-	}
+	gives(t, r, call, "run 1")
 	_, err := r.Invoke(t.Context(), call) // waits until the first has settled
 	if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, store.ErrUnavailable) {
 		t.Errorf("Invoke() without a server = %v, want the store's error", e)
@@ -56,9 +54,7 @@ func TestOutageEffect(t *testing.T) {
 	if runs.Load() != 1 {
 		t.Fatalf("%d runs, want one", runs.Load())
 	}
-	if res, err := r.Invoke(t.Context(), again(t, call, err)); err != nil || res.Parts[0].Text != "run 2" {
-		t.Errorf("Invoke() with a person's word = %+v, %v, want run 2", res, err)
-	}
+	gives(t, r, again(t, call, err), "run 2")
 }
 
 // TestOutageCutEffect: sessions that end while a call is claimed and while it
@@ -73,9 +69,7 @@ func TestOutageCutEffect(t *testing.T) {
 	release := o.Hold()
 	var done sync.WaitGroup
 	done.Go(func() {
-		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-			t.Errorf("Invoke() = %+v, %v, want run 1", res, err)
-		}
+		gives(t, r, call, "run 1")
 	})
 	o.Await(storetest.Waits) // to claim
 	o.Cut()
@@ -117,8 +111,7 @@ func TestOutageUnused(t *testing.T) {
 		return errors.New("full")
 	}
 	call := callOf("write", `{"text":"a"}`)
-	_, err := r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Unavailable)
+	refused(t, r, call, capability.Unavailable)
 	r.log.fail = nil
 	o.Up()
 	if _, err := beside.Invoke(t.Context(), call); !errors.Is(err, ErrStillRunning) || runs.Load() != 0 {
@@ -128,9 +121,7 @@ func TestOutageUnused(t *testing.T) {
 		t.Errorf("CallStatus() = %+v, %t, %v, want that nothing happened", fate, known, err)
 	}
 	for range 2 {
-		if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-			t.Errorf("Invoke() afterwards = %+v, %v, want run 1", res, err)
-		}
+		gives(t, r, call, "run 1")
 	}
 }
 
@@ -153,11 +144,8 @@ func TestOutageConsent(t *testing.T) {
 		}
 	}
 	o.Up()
-	if res, err := r.Invoke(t.Context(), call); err != nil || res.Parts[0].Text != "run 1" {
-		t.Errorf("Invoke() afterwards = %+v, %v, want run 1", res, err)
-	}
-	_, err = r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Unapproved)
+	gives(t, r, call, "run 1")
+	refused(t, r, call, capability.Unapproved)
 }
 
 // TestOutageStorm: while the server ends sessions again and again, many make

@@ -134,8 +134,7 @@ func TestChangedAfterDecide(t *testing.T) {
 				c.Plugins = []Plugin{plugin}
 				after(c, func() { copy(kept, `{"text":"b"}`) })
 			})
-			_, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`))
-			if e := wantKind(t, err, capability.Conflict); e.Rule != "runner.digest" {
+			if e := refused(t, r, callOf("write", `{"text":"a"}`), capability.Conflict); e.Rule != "runner.digest" {
 				t.Errorf("Invoke() error = %v, want the rule runner.digest", e)
 			}
 		})
@@ -158,9 +157,7 @@ func TestChangedAfterDecide(t *testing.T) {
 		res, err := r.Invoke(t.Context(), call)
 		wantKind(t, err, capability.Unapproved)
 		settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
-		if _, err := r.Invoke(t.Context(), call); err != nil {
-			t.Fatal(err)
-		}
+		succeeds(t, r, call)
 		if digest == "" || digest != decided {
 			t.Errorf("digest of what ran = %s, want that of what was decided, %s", digest, decided)
 		}
@@ -258,8 +255,7 @@ func TestConsent(t *testing.T) {
 	settle(t, desk, ticket, approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	other := call
 	other.Arguments = json.RawMessage(`{"text":"b"}`)
-	_, err = r.Invoke(t.Context(), other)
-	wantKind(t, err, capability.Unapproved)
+	refused(t, r, other, capability.Unapproved)
 	if runs != 0 {
 		t.Fatalf("a call with other arguments ran under the grant")
 	}
@@ -304,9 +300,7 @@ func TestConsentState(t *testing.T) {
 			t.Errorf("covers %q: Invoke() in another state = %v, want it to hold there: %v", covers, err, holds)
 		}
 		state = "page https://a.test/list"
-		if _, err := r.Invoke(t.Context(), call); err != nil {
-			t.Errorf("covers %q: Invoke() in the state that was asked about = %v", covers, err)
-		}
+		succeeds(t, r, call)
 	}
 }
 
@@ -322,8 +316,7 @@ func TestConsentDenied(t *testing.T) {
 	settle(t, desk, ticket, approval.Answer{By: call.Principal, Effect: approval.No, Scope: approval.Once})
 	raw, _ := json.Marshal(ticket)
 	call.Answers = map[string]json.RawMessage{AnswerConsent: raw}
-	_, err = r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Denied)
+	refused(t, r, call, capability.Denied)
 }
 
 // TestRulesChangeWhileWaiting: a call that leaves the queue under new rules, or where
@@ -359,12 +352,10 @@ func TestUnwrap(t *testing.T) {
 			t.Errorf("recorded target = %s, want tool:look", rec.Target)
 		}
 	}
-	_, err = r.Invoke(t.Context(), callOf("invoke_capability", `{"capability":"tool:denied","arguments":{"text":"in"}}`))
-	if e := wantKind(t, err, capability.Denied); e.Target != "tool:denied" {
+	if e := refused(t, r, callOf("invoke_capability", `{"capability":"tool:denied","arguments":{"text":"in"}}`), capability.Denied); e.Target != "tool:denied" {
 		t.Errorf("refused target = %s, want tool:denied", e.Target)
 	}
-	_, err = r.Invoke(t.Context(), callOf("invoke_capability", `{"capability":"tool:look","id":"tool:denied"}`))
-	wantKind(t, err, capability.Invalid)
+	refused(t, r, callOf("invoke_capability", `{"capability":"tool:look","id":"tool:denied"}`), capability.Invalid)
 }
 
 // TestAuditAfter: a closing record that could not be written is noted in the
@@ -389,8 +380,7 @@ func TestAuditAfter(t *testing.T) {
 		t.Errorf("Invoke() = %+v, %v, want a result that says so", res, err)
 	}
 	for range 2 {
-		_, err = r.Invoke(t.Context(), call)
-		if e := wantKind(t, err, capability.Unavailable); !errors.Is(e, full) || e.Fix == "" || strings.Contains(e.Fix, "start") {
+		if e := refused(t, r, call, capability.Unavailable); !errors.Is(e, full) || e.Fix == "" || strings.Contains(e.Fix, "start") {
 			t.Errorf("Invoke() = %v, want the cause and a fix without a restart", e)
 		}
 	}
@@ -421,8 +411,7 @@ func TestUnwritten(t *testing.T) {
 	const calls = mostUnwritten + 3
 	r.log.fail = func(audit.Record) error { return errors.New("no space left") }
 	for range calls {
-		_, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-		wantKind(t, err, capability.Unavailable)
+		refused(t, r, callOf("look", `{"text":"a"}`), capability.Unavailable)
 	}
 	r.log.fail = nil
 	if err := r.Ready(t.Context()); err != nil || r.Err() != nil {

@@ -216,6 +216,33 @@ func openDesk(t testing.TB, s *store.Store) *approval.Desk {
 	return d
 }
 
+// succeeds makes a call that must succeed.
+func succeeds(t *testing.T, r *rig, call capability.Call) capability.Result {
+	t.Helper()
+	res, err := r.Invoke(t.Context(), call)
+	if err != nil {
+		t.Fatalf("Invoke(%s %s) = %v", call.Target, call.Arguments, err)
+	}
+	return res
+}
+
+// gives makes a call that must end with a text.
+func gives(t *testing.T, r *rig, call capability.Call, want string) capability.Result {
+	t.Helper()
+	res := succeeds(t, r, call)
+	if len(res.Parts) == 0 || res.Parts[0].Text != want {
+		t.Errorf("Invoke(%s %s) = %+v, want %s", call.Target, call.Arguments, res, want)
+	}
+	return res
+}
+
+// refused makes a call that must fail with a kind of error.
+func refused(t *testing.T, r *rig, call capability.Call, kind capability.ErrorKind) *capability.Error {
+	t.Helper()
+	_, err := r.Invoke(t.Context(), call)
+	return wantKind(t, err, kind)
+}
+
 // settle answers what a desk was asked.
 func settle(t *testing.T, desk *approval.Desk, ticket string, answer approval.Answer) {
 	t.Helper()

@@ -75,9 +75,7 @@ func TestStageOrder(t *testing.T) {
 	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.Yes, Scope: approval.Once})
 	tr.events = nil
 	r.schemas.by = nil // so that validate asks for it again
-	if _, err := r.Invoke(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	succeeds(t, r, call)
 	want := []string{
 		"CREATED", "VALIDATING", "plugin before", "resolve", "validate", "facts", "rules", "consent", "consume",
 		"append capability_started", "rules", "EXECUTING", "execute", "PROCESSING", "plugin after",
