@@ -229,9 +229,9 @@ func succeeds(t *testing.T, r *rig, call capability.Call) capability.Result {
 // gives makes a call that must end with a text.
 func gives(t *testing.T, r *rig, call capability.Call, want string) capability.Result {
 	t.Helper()
-	res := succeeds(t, r, call)
-	if len(res.Parts) == 0 || res.Parts[0].Text != want {
-		t.Errorf("Invoke(%s %s) = %+v, want %s", call.Target, call.Arguments, res, want)
+	res, err := r.Invoke(t.Context(), call)
+	if err != nil || len(res.Parts) == 0 || res.Parts[0].Text != want {
+		t.Errorf("Invoke(%s %s) = %+v, %v, want %s", call.Target, call.Arguments, res, err, want)
 	}
 	return res
 }
