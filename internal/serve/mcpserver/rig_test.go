@@ -20,9 +20,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/approval"
-	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
@@ -30,6 +28,7 @@ import (
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
+	"ken/internal/testkit/doortest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -127,16 +126,13 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	for _, c := range b.own {
 		builtin.Put(c, capability.Detail{Schema: json.RawMessage(nameSchema)})
 	}
-	b.catalog = loaded(t, servers{b.memory}, builtin)
-	rules := compiled(t)
-	cfg := door.Config{
-		Catalog: b.catalog, Own: loaded(t, own), Rules: rules, Finder: discover.NewFinder(discover.Parts{Source: b.catalog}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	}
-	var r *runner.Runner
-	cfg.Runner = func(context.Context) (capability.Invoker, error) { return r, nil }
-	b.Door = door.New(cfg)
-	r = b.running(t, rules)
+	d := doortest.Open(t, doortest.Load(t, servers{b.memory}, builtin), doortest.Load(t, own), func(s *policy.Settings) {
+		s.Rules = []policy.Rule{{ID: "no.guard", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "an intern does not guard", Where: "test:1"}}
+	})
+	d.Run(t, storetest.Address(t), nil, func() runner.Executors {
+		return runner.Executors{"mcp.*": b, "result.*": runner.FromExecutor(results.New(d.Kept))}
+	})
+	b.Door, b.catalog, b.desk, b.kept = d.Door, d.Catalog, d.Desk, d.Kept
 	return b
 }
 
@@ -169,50 +165,6 @@ func asServers(b capability.Batch) capability.Batch {
 		}
 	}
 	return b
-}
-
-func loaded(t testing.TB, list ...capability.Source) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: list, Machine: catalog.ThisMachine()})
-	if err == nil {
-		err = c.Load(context.Background())
-	}
-	must(t, err)
-	return c
-}
-
-func compiled(t testing.TB) func() *policy.Rules {
-	t.Helper()
-	s := policy.Defaults(policy.Personal)
-	s.Rules = []policy.Rule{{ID: "no.guard", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "an intern does not guard", Where: "test:1"}}
-	r, err := policy.Compile(s)
-	must(t, err)
-	return func() *policy.Rules { return r }
-}
-
-func (b *bench) running(t testing.TB, rules func() *policy.Rules) *runner.Runner {
-	t.Helper()
-	dir := t.TempDir()
-	key, err := audit.LoadKey(dir + "/key")
-	must(t, err)
-	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	must(t, err)
-	db := storetest.Open(t, storetest.Address(t))
-	b.desk, err = approval.New(db, approval.Config{})
-	must(t, err)
-	b.kept, err = result.Open(result.Config{Dir: dir + "/results"})
-	must(t, err)
-	r, err := runner.New(runner.Config{
-		Resolve: b.Resolve, Log: log, Rules: rules, Desk: b.desk, Effects: db, Results: b.kept,
-		Executors: runner.Executors{"mcp.*": b, "result.*": runner.FromExecutor(results.New(b.kept))},
-	})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(r.Close(context.Background()), log.Close(), b.kept.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
 }
 
 // config wires a server to the bench as a program would.

@@ -16,15 +16,14 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/find/ranking"
-	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/embed"
 	"ken/internal/know/index"
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/testkit"
+	"ken/internal/testkit/doortest"
 )
 
 // benchDoor opens a door to 6,067 real tools.
@@ -39,17 +38,11 @@ func benchDoor(tb testing.TB) *door.Door {
 	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 	must(tb, err)
 	must(tb, c.Load(context.Background()))
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	must(tb, err)
-	d := door.New(door.Config{
-		Rules:   func() *policy.Rules { return rules },
-		Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	})
+	d := doortest.Open(tb, c, nil, nil)
 	if n := d.View(ann.Principal).Stats().Capabilities; n != 6067 {
 		tb.Fatalf("the catalog has %d tools, want 6067", n)
 	}
-	return d
+	return d.Door
 }
 
 // typed is what somebody types, letter by letter.

@@ -12,12 +12,12 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/testkit/doortest"
 )
 
 var (
@@ -72,16 +72,6 @@ type rig struct {
 	cases   *CaseFile
 }
 
-func load(t *testing.T, s capability.Source) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}})
-	if err == nil {
-		err = c.Load(t.Context())
-	}
-	must(t, err)
-	return c
-}
-
 // newRig serves a catalog of things, beside the program's own tools.
 func newRig(t *testing.T, things []thing, waiting context.Context, own ...capability.Capability) *rig {
 	t.Helper()
@@ -92,18 +82,11 @@ func newRig(t *testing.T, things []thing, waiting context.Context, own ...capabi
 	for _, c := range own {
 		o.Put(c, capability.Detail{})
 	}
-	c := load(t, group{m, []string{"calendar_list", "vault", "weather", "nowhere"}})
-	settings := policy.Defaults(policy.Personal)
-	settings.Rules = []policy.Rule{{ID: "no.vault", Effect: policy.Deny, Capabilities: []string{hidden}, Roles: []string{"intern"}, Reason: "not for interns", Where: "test:1"}}
-	rules, err := policy.Compile(settings)
-	must(t, err)
-	d := door.New(door.Config{
-		Rules:   func() *policy.Rules { return rules },
-		Catalog: c, Own: load(t, o), Finder: discover.NewFinder(discover.Parts{Source: c}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
+	d := doortest.Open(t, doortest.Load(t, group{m, []string{"calendar_list", "vault", "weather", "nowhere"}}), doortest.Load(t, o), func(s *policy.Settings) {
+		s.Rules = []policy.Rule{{ID: "no.vault", Effect: policy.Deny, Capabilities: []string{hidden}, Roles: []string{"intern"}, Reason: "not for interns", Where: "test:1"}}
 	})
-	r := &rig{T: t, catalog: c, door: d, memory: m, cases: &CaseFile{Path: t.TempDir() + "/eval/cases.jsonl", Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}}
-	r.Mux = muxOf(Routes(Config{Door: d, Waiting: waiting, Cases: r.cases, Reviews: reviews{}})...)
+	r := &rig{T: t, catalog: d.Catalog, door: d.Door, memory: m, cases: &CaseFile{Path: t.TempDir() + "/eval/cases.jsonl", Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}}
+	r.Mux = muxOf(Routes(Config{Door: d.Door, Waiting: waiting, Cases: r.cases, Reviews: reviews{}})...)
 	return r
 }
 

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -21,17 +20,13 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/approval"
-	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
-	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/runner"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/stream"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/store"
 	"ken/internal/talk/engine"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
@@ -39,6 +34,7 @@ import (
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 	"ken/internal/testkit"
+	"ken/internal/testkit/doortest"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -56,8 +52,6 @@ type rig struct {
 	engine   *engine.Engine
 	sessions *session.Store
 	desk     *approval.Desk
-	door     *door.Door
-	db       *store.Store
 	memory   *source.Memory
 
 	mu    sync.Mutex
@@ -109,27 +103,17 @@ func open(t testing.TB) *rig {
 		<-ctx.Done()
 		return capability.Result{}, ctx.Err()
 	})
-	rules := policy.Defaults(policy.Personal)
-	rules.Intents = policy.Off
-	rules.Permissions = map[policy.Permission]policy.Effect{}
-	rules.Rules = []policy.Rule{{ID: "ask.save", Effect: policy.Ask, Capabilities: []string{"tool:save"}, Reason: "the tests say so", Where: "test:1"}}
-	all := policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit, policy.GroupCommand, policy.GroupMCP}}
-	rules.Modes = map[string]policy.Mode{"plan": all, "build": all}
-	compiled, err := policy.Compile(rules)
-	must(t, err)
-	get := func() *policy.Rules { return compiled }
-	cat := load(t, r.memory)
-	var run *runner.Runner
-	r.door = door.New(door.Config{
-		Catalog: cat, Rules: get, Finder: discover.NewFinder(discover.Parts{Source: cat}),
-		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
+	d := doortest.Open(t, doortest.Load(t, r.memory), nil, func(s *policy.Settings) {
+		s.Intents, s.Permissions = policy.Off, map[policy.Permission]policy.Effect{}
+		s.Rules = []policy.Rule{{ID: "ask.save", Effect: policy.Ask, Capabilities: []string{"tool:save"}, Reason: "the tests say so", Where: "test:1"}}
+		all := policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit, policy.GroupCommand, policy.GroupMCP}}
+		s.Modes = map[string]policy.Mode{"plan": all, "build": all}
 	})
-	r.db = storetest.Open(t, storetest.Address(t))
-	run = r.runner(get)
-	r.sessions = session.New(r.db, session.Config{})
+	d.Run(t, storetest.Address(t), nil, func() runner.Executors { return runner.Executors{"mcp.*": r} })
+	r.desk = d.Desk
+	r.sessions = session.New(d.Store, session.Config{})
 	r.engine = engine.New(engine.Config{
-		Door: r.door, Sessions: r.sessions,
+		Door: d.Door, Sessions: r.sessions,
 		Model: func(context.Context, session.Head, engine.Retry) (engine.Model, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -187,38 +171,6 @@ func open(t testing.TB) *rig {
 	})
 	r.serve()
 	return r
-}
-
-func load(t testing.TB, s capability.Source) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}, Machine: catalog.ThisMachine()})
-	if err == nil {
-		err = c.Load(context.Background())
-	}
-	must(t, err)
-	return c
-}
-
-func (r *rig) runner(rules func() *policy.Rules) *runner.Runner {
-	t := r.t
-	dir := t.TempDir()
-	key, err := audit.LoadKey(dir + "/key")
-	must(t, err)
-	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	must(t, err)
-	r.desk, err = approval.New(r.db, approval.Config{})
-	must(t, err)
-	run, err := runner.New(runner.Config{
-		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db,
-		Executors: runner.Executors{"mcp.*": r},
-	})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := errors.Join(run.Close(context.Background()), log.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return run
 }
 
 // reply does what the program does: consent at the desk, the rest to the engine.

@@ -20,10 +20,10 @@ import (
 	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
 	"ken/internal/govern/policy"
-	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/testkit/doortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,13 +46,7 @@ func newRig(t *testing.T) *rig {
 	m := source.NewMemory("test", capability.TrustUser)
 	m.Put(capability.Capability{Name: "weather", Description: "Weather forecast"}, capability.Detail{})
 	m.Put(capability.Capability{Name: "guard", Description: "Guard the gate"}, capability.Detail{})
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err == nil {
-		err = c.Load(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := doortest.Load(t, m)
 	set := policy.Defaults(policy.Personal)
 	set.Rules = []policy.Rule{{ID: "no.interns", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "no", Where: "test:1"}}
 	rules, err := policy.Compile(set)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,8 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"ken/capability"
-	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
@@ -31,6 +28,7 @@ import (
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/talk/slash"
 	"ken/internal/testkit"
+	"ken/internal/testkit/doortest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -126,53 +124,29 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	rg := &rig{t: t, source: toolSource()}
-	var err error
-	rg.catalog, err = catalog.New(catalog.Config{Sources: []capability.Source{rg.source}, Machine: catalog.ThisMachine()})
-	must(t, err)
-	must(t, rg.catalog.Load(t.Context()))
-	settings := policy.Defaults(policy.Personal)
-	settings.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Reason: "it writes", Where: "test:1"}}
-	rules, err := policy.Compile(settings)
-	must(t, err)
-	key, err := audit.LoadKey(t.TempDir() + "/key")
-	must(t, err)
-	dir := t.TempDir()
-	rg.audit = audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key}
-	rg.log, err = audit.Open(rg.audit)
-	must(t, err)
-	db := storetest.Open(t, storetest.SQLite(t))
-	rg.desk, err = approval.New(db, approval.Config{Approvers: []string{"approver"}})
-	must(t, err)
-	kept, err := result.Open(result.Config{Dir: dir + "/results"})
-	must(t, err)
-	var run *runner.Runner
-	d := door.New(door.Config{
-		Catalog: rg.catalog, Finder: discover.NewFinder(discover.Parts{Source: rg.catalog}), Rules: func() *policy.Rules { return rules },
-		Find:   func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
+	d := doortest.Open(t, doortest.Load(t, rg.source), nil, func(s *policy.Settings) {
+		s.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Reason: "it writes", Where: "test:1"}}
 	})
-	run, err = runner.New(runner.Config{
-		Resolve: d.Resolve, Executors: runner.Executors{"tool:*": tools{}}, Log: rg.log, Rules: func() *policy.Rules { return rules },
-		Desk: rg.desk, Effects: db, Results: kept,
-		Limits: runner.Limits{Timeout: testkit.Patience, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always,
-	})
-	must(t, err)
+	limits := runner.Limits{Timeout: testkit.Patience, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always
+	d.Run(t, storetest.SQLite(t), limits, func() runner.Executors { return runner.Executors{"tool:*": tools{}} }, "approver")
+	rg.catalog, rg.desk, rg.log, rg.audit = d.Catalog, d.Desk, d.Log, d.Audit
+	jobs, public := queue.NewStored(d.Store, queue.StoredConfig{}), d.Audit.Key.Public()
 	waiting, stop := context.WithCancel(context.Background())
 	rg.stop = stop
 	rg.api = newAPI(Config{
-		Door: d, Desk: func() (*approval.Desk, error) { return rg.desk, nil }, Settle: rg.settleOnRecord, Revoke: rg.desk.Revoke,
+		Door: d.Door, Desk: func() (*approval.Desk, error) { return rg.desk, nil }, Settle: rg.settleOnRecord, Revoke: rg.desk.Revoke,
 		Route:    func(_ context.Context, _ auth.Identity, line string) (capability.Call, error) { return routed(line) },
 		Lines:    func(t approval.Ticket) []approval.Line { return t.Lines() },
 		AuditDir: rg.audit.Dir, Waiting: waiting,
 		Verify: func(context.Context) (audit.Report, error) {
-			return audit.Verify(rg.audit.Dir, rg.audit.CheckpointDir, key.Public())
+			return audit.Verify(rg.audit.Dir, rg.audit.CheckpointDir, public)
 		},
 		Prove: func(id audit.ID) (audit.Proof, string, error) {
-			p, err := audit.Prove(rg.audit.Dir, rg.audit.CheckpointDir, key.Public(), id)
-			return p, key.Public(), err
+			p, err := audit.Prove(rg.audit.Dir, rg.audit.CheckpointDir, public, id)
+			return p, public, err
 		},
-		Read: readFrom(kept),
-		Jobs: func() (queue.Queue, error) { return queue.NewStored(db, queue.StoredConfig{}), nil }, AddJob: queue.NewStored(db, queue.StoredConfig{}).Add,
+		Read: readFrom(d.Kept),
+		Jobs: func() (queue.Queue, error) { return jobs, nil }, AddJob: jobs.Add,
 		RecordJob: func(ctx context.Context, event audit.Event, j queue.Job, by capability.Principal) error {
 			rec := audit.ForCall(j.Call)
 			rec.Event, rec.UserID = event, by.ID
@@ -188,9 +162,6 @@ func newRig(t testing.TB) *rig {
 	t.Cleanup(func() {
 		stop()
 		rg.server.Close()
-		if err := errors.Join(run.Close(context.Background()), rg.log.Close(), kept.Close()); err != nil {
-			t.Error(err)
-		}
 	})
 	return rg
 }
