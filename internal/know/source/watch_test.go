@@ -155,7 +155,11 @@ func find(b capability.Batch, id string) *capability.Capability {
 	return nil
 }
 
-func must(t *testing.T, err error) {
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -597,4 +601,17 @@ func TestPollWaitsForQuiet(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// TestPollSeesWhatWasReadMeanwhile: a file that comes and goes between two
+// looks may have been read, so the second look counts as a change.
+func TestPollSeesWhatWasReadMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	sourcetest.Write(t, dir, "cards/a.md", cardNamed("a", "A."))
+	before, _ := printTree(t.Context(), dir, nil)
+	sourcetest.Write(t, dir, "cards/b.md", cardNamed("b", "B."))
+	must(t, os.Remove(filepath.Join(dir, "cards", "b.md")))
+	if now, vague := printTree(t.Context(), dir, nil); now == before && !vague {
+		t.Error("the tree looks as it did, and nothing is said to be vague")
+	}
 }
