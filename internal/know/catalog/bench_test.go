@@ -19,9 +19,7 @@ import (
 // cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -45,12 +43,8 @@ func benchmarkCatalog(b *testing.B, cache *parsecache.Cache) {
 		})
 		defer tree.Close()
 		c, err := New(Config{Sources: []capability.Source{tree}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := c.Load(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		must(b, c.Load(b.Context()))
 		return c.Snapshot().Len()
 	}
 	if cache != nil {
@@ -75,34 +69,22 @@ func BenchmarkCatalogChange(b *testing.B) {
 		return fmt.Sprintf("---\ncapability_id: card-%05d\ndescription: Does one thing of many\ntriggers:\n  keywords: [thing-%d, one]\n---\nVersion %d of a card.\n", i, i, version)
 	}
 	file := func(i int) string { return filepath.Join(dir, "cards", fmt.Sprintf("card-%05d.md", i)) }
-	if err := os.Mkdir(filepath.Join(dir, "cards"), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.Mkdir(filepath.Join(dir, "cards"), 0o755))
 	for i := range 10_000 {
-		if err := os.WriteFile(file(i), []byte(card(i, 0)), 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.WriteFile(file(i), []byte(card(i, 0)), 0o644))
 	}
 	tree := source.NewTree(source.TreeConfig{Name: "tree", Path: dir, Trust: capability.TrustUser})
 	defer tree.Close()
 	c, err := New(Config{Sources: []capability.Source{tree}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Load(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, c.Load(b.Context()))
 	var used time.Duration
 	for n := 1; b.Loop(); n++ {
 		changed := file(n % 10_000)
-		if err := os.WriteFile(changed, []byte(card(n%10_000, n)), 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.WriteFile(changed, []byte(card(n%10_000, n)), 0o644))
 		before := cpu(b)
 		batch, err := tree.Refresh(b.Context(), []string{changed})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		if s := c.Replace("tree", batch); len(s.Changes()) != 1 {
 			b.Fatalf("%d changes, want 1", len(s.Changes()))
 		}

@@ -68,12 +68,8 @@ func from(name string, caps ...*capability.Capability) *fixed {
 func loaded(t *testing.T, cfg Config) *Catalog {
 	t.Helper()
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Load(context.Background()))
 	return c
 }
 
@@ -158,9 +154,7 @@ func TestUnreadableSourceCostsOnlyItselfAndKeepsTheLastGood(t *testing.T) {
 	a, b := from("a", tool("one")), from("b", tool("two"))
 	c := loaded(t, Config{Sources: []capability.Source{a, b}})
 	a.err = errors.New("load a: permission denied")
-	if err := c.Load(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Load(context.Background()))
 	s := c.Snapshot()
 	if s.Len() != 2 || !slices.Contains(codes(s), "source-unreadable") {
 		t.Errorf("%d capabilities, problems %v; want both and source-unreadable", s.Len(), codes(s))
@@ -181,15 +175,11 @@ func TestLargeShadowingNamesAreFlagged(t *testing.T) {
 		t.Skip("KEN_ATTACKS is not set: the corpus is elsewhere")
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "tool_name_shadowing.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := 0
 	for line := range strings.Lines(string(data)) {
 		var row struct{ Text, Shadows string }
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &row))
 		rows++
 		m := source.NewMemory("m", capability.TrustUser)
 		m.Put(capability.Capability{Name: row.Shadows}, capability.Detail{})
@@ -320,20 +310,14 @@ func TestAdd(t *testing.T) {
 	first := source.NewMemory("first", capability.TrustUser)
 	first.Put(capability.Capability{ID: "tool:a", Name: "a", Description: "the first"}, capability.Detail{})
 	c, err := New(Config{Sources: []capability.Source{first}, Fallback: source.NewMemory("fallback", capability.TrustBuiltin)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Load(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
 	go func() { watched <- c.Watch(ctx) }()
 	later := source.NewMemory("later", capability.TrustUser)
 	later.Put(capability.Capability{ID: "tool:a", Name: "a", Description: "the later"}, capability.Detail{Usage: "so"})
-	if err := c.Add(ctx, later); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Add(ctx, later))
 	e, ok := c.Snapshot().Get("tool:a")
 	if !ok || e.Description != "the later" {
 		t.Fatalf("tool:a is %+v, want the later one", e)
@@ -348,9 +332,7 @@ func TestAdd(t *testing.T) {
 	later.Put(capability.Capability{ID: "tool:b", Name: "b", Description: "more"}, capability.Detail{})
 	for range 100 {
 		s, err := c.Next(ctx, version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, ok := s.Get("tool:b"); ok {
 			break
 		}
@@ -359,5 +341,16 @@ func TestAdd(t *testing.T) {
 	stop()
 	if err := <-watched; err != nil {
 		t.Errorf("Watch = %v", err)
+	}
+}
+
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

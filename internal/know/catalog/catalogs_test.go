@@ -20,9 +20,7 @@ import (
 func TestCatalogs(t *testing.T) {
 	const path = "testdata/catalogs.txtar"
 	a, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i+1 < len(a.Files); i += 2 {
 		t.Run(a.Files[i].Name, func(t *testing.T) {
 			got := listed(loaded(t, described(t, string(a.Files[i].Data))).Snapshot())
@@ -34,9 +32,7 @@ func TestCatalogs(t *testing.T) {
 		})
 	}
 	if os.Getenv("KEN_UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, txtar.Format(a), 0o644))
 	}
 }
 
@@ -52,9 +48,7 @@ func described(t *testing.T, text string) Config {
 		case "source":
 			trust = capability.TrustUser
 			if len(words) > 1 {
-				if err := trust.UnmarshalText([]byte(words[1])); err != nil {
-					t.Fatal(err)
-				}
+				must(t, trust.UnmarshalText([]byte(words[1])))
 			}
 			last = from(words[0])
 			cfg.Sources = append(cfg.Sources, last)

@@ -158,9 +158,7 @@ func TestNothingNewWakesNobody(t *testing.T) {
 		}()
 		src.changes <- src.batch
 		src.changes <- copied(src.batch)
-		if err := c.Load(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Load(ctx))
 		if s := c.Replace("s", copied(src.batch)); s.Version() != 1 {
 			t.Errorf("Replace by the same gave version %d, want 1", s.Version())
 		}
@@ -186,9 +184,7 @@ func TestMachineIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) { machineIsSeen(t, look) })
 	}
 	empty, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if v := empty.LookAgain().Version(); v != 0 {
 		t.Errorf("LookAgain before Load gives version %d, want 0", v)
 	}
@@ -200,9 +196,7 @@ func machineIsSeen(t *testing.T, look func(*Catalog) error) {
 	c := loaded(t, Config{Sources: []capability.Source{src}, Machine: Machine{HasBin: func(string) bool { return has }}})
 	for _, want := range []bool{false, true, true} {
 		has = want
-		if err := look(c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, look(c))
 		if e, _ := c.Snapshot().Get("tool:one"); e.Available != want {
 			t.Errorf("with jq here: %v, tool:one is available: %v", want, e.Available)
 		}
@@ -251,9 +245,7 @@ func TestVersionsTellOfEveryDifference(t *testing.T) {
 		v := visible{List: s.Listing()}
 		v.List.Stats.Version = 0
 		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(text)
 	}
 	batch := rapid.Custom(func(r *rapid.T) capability.Batch {

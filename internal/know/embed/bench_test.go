@@ -28,17 +28,13 @@ func BenchmarkBuiltin(b *testing.B) {
 	b.Run("catalog", func(b *testing.B) {
 		texts, dst := tools(b), make([]float32, 0, m.Dimensions())
 		var before, after syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
-			b.Fatal(err)
-		}
+		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 		for b.Loop() {
 			for _, text := range texts {
 				dst = m.Append(dst[:0], text)
 			}
 		}
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-			b.Fatal(err)
-		}
+		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 		used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
 		b.ReportMetric(float64(used)/1e6/float64(b.N), "cpu-ms/op")
 		b.ReportMetric(float64(len(builtin))/1e6, "weights-MB")
@@ -53,9 +49,7 @@ func tools(tb testing.TB) []string {
 		tb.Skip("KEN_BENCH is not set: no real catalog to read")
 	}
 	f, err := os.Open(filepath.Join(bench, "catalog", "npm-mcp", "corpus.jsonl"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	defer f.Close()
 	var texts []string
 	lines := bufio.NewScanner(f)
@@ -65,9 +59,7 @@ func tools(tb testing.TB) []string {
 			Name, Description, Category string
 			Schema                      struct{ Properties map[string]json.RawMessage } `json:"input_schema"`
 		}
-		if err := json.Unmarshal(lines.Bytes(), &tool); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, json.Unmarshal(lines.Bytes(), &tool))
 		params := slices.Sorted(maps.Keys(tool.Schema.Properties))
 		text := fmt.Sprintf("%s (%s). %s\nParameters: %s", strings.ReplaceAll(tool.Name, "_", " "), tool.Name, tool.Description, strings.Join(params, ", "))
 		texts = append(texts, text[:min(len(text), 1200)])

@@ -54,9 +54,7 @@ func TestFieldsCountByTheirWeight(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := Load(file.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range []struct {
 		d    Document
 		want float64 // how much more a counts than b

@@ -48,14 +48,10 @@ func TestGoldenVectors(t *testing.T) {
 	}
 	const file = "testdata/golden.f32"
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, got, 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != len(want) {
 		t.Fatalf("the vectors have %d bytes, want %d", len(got), len(want))
 	}
@@ -134,9 +130,7 @@ func dot(a, b []float32) (sum float64) {
 func TestManyAtOnce(t *testing.T) {
 	m := full(t)
 	want, err := m.Embed(t.Context(), golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

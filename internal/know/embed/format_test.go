@@ -132,9 +132,7 @@ func TestPrunedVocabulary(t *testing.T) {
 	clear(weights[6*16 : 7*16]) // the
 	var file bytes.Buffer
 	report, err := Pack(&file, "pruned", pieces, weights, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := (Report{Rows: 5, Silent: 1, Dead: 6}); report != want {
 		t.Errorf("Pack reports %+v, want %+v", report, want)
 	}
@@ -170,16 +168,12 @@ func TestPackKeepsWeights(t *testing.T) {
 		}
 		var file, again bytes.Buffer
 		report, err := Pack(&file, "x", []string{"a", "b", "c"}, weights, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := Pack(&again, "x", []string{"a", "b", "c"}, weights, nil); err != nil || !bytes.Equal(file.Bytes(), again.Bytes()) {
 			t.Fatalf("Pack gives another file the second time (%v)", err)
 		}
 		m, err := Load(file.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		unit, id := largest/(127*65535), uint32(0)
 		for i := range 3 {
 			want := weights[i*dims : (i+1)*dims]

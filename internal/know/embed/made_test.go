@@ -15,9 +15,7 @@ import (
 func unpack(t testing.TB, name string) string {
 	t.Helper()
 	text, err := unpackFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -71,9 +69,7 @@ func pack(t testing.TB, name string, vocabulary []string, weights []float32) str
 func load(t testing.TB, file string) *Model {
 	t.Helper()
 	m, err := Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -88,9 +84,7 @@ func tiny(t testing.TB, pieces ...string) *Model {
 func full(t testing.TB) *Model {
 	t.Helper()
 	m, err := fullOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -117,4 +111,15 @@ func (m *Model) Row(id uint32) (row string, scale uint16) {
 	}
 	at := int(id) * m.dims
 	return m.rows[at : at+m.dims], load16(m.scales, 2*int(id))
+}
+
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

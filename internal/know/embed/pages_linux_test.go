@@ -39,9 +39,7 @@ func TestGiveBack(t *testing.T) {
 func resident(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(text), "RssFile:")
 	kb := 0
 	for _, r := range strings.TrimSpace(rest) {

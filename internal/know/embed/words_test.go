@@ -28,9 +28,7 @@ func TestTokensAreThoseOfTheReference(t *testing.T) {
 			Text string
 			IDs  []int
 		}
-		if err := json.Unmarshal([]byte(line), &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &want))
 		var names []string
 		for _, id := range want.IDs {
 			names = append(names, pieces[id])

@@ -26,14 +26,10 @@ func kept(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[e.Name()] = string(data)
 	}
 	return files
@@ -80,9 +76,7 @@ func TestCache(t *testing.T) {
 	// The file is really what is read.
 	other := indextest.Many(400)
 	other[0] = indextest.Tool("gauge", "gauge")
-	if err := os.WriteFile(path, encode(Build(other), keyOf(list, nil)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, encode(Build(other), keyOf(list, nil)), 0o600))
 	if _, ok := c.Build(list).Words.Get("gauge"); !ok {
 		t.Error("the kept file was not read: nothing has its word gauge")
 	}
@@ -113,9 +107,7 @@ func TestCacheCannotWrite(t *testing.T) {
 	list := indextest.Many(300)
 	want := dump(Build(list))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if got := dump((&Cache{Dir: file, Name: "test"}).Build(list)); got != want {
 		t.Error("with a file for a folder the segment is another")
 	}
@@ -126,12 +118,8 @@ func TestCacheCannotWrite(t *testing.T) {
 	c := &Cache{Dir: t.TempDir(), Name: "test"}
 	c.Build(list)
 	path, _ := only(t, c.Dir)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
+	must(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
 	if got := dump(c.Build(list)); got != want {
 		t.Error("with a folder in its place the segment is another")
 	}
@@ -160,9 +148,7 @@ func TestCacheDamaged(t *testing.T) {
 		"of a count": flip(head + 1), "of a level": flip(head + 6), "in the middle": flip(len(good) / 2),
 		"near the end": flip(len(good) - sumSize - 2), "of the sum": flip(len(good) - 1),
 	} {
-		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(bad), 0o600))
 		if got := dump(c.Build(list)); got != want {
 			t.Errorf("%s: the segment is another", what)
 		}
@@ -235,9 +221,7 @@ func TestCacheNear(t *testing.T) {
 		// of the list alone is told from one that was kept.
 		planted := slices.Clone(list)
 		planted[7] = indextest.Tool("gauge", "gauge")
-		if err := os.WriteFile(filepath.Join(c.Dir, "test-0123456789abcdef"+cacheSuffix), encode(BuildWith(model, planted), keyOf(planted, model)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(c.Dir, "test-0123456789abcdef"+cacheSuffix), encode(BuildWith(model, planted), keyOf(planted, model)), 0o600))
 		fresh := []*capability.Capability{indextest.Tool("aa", "reads a barometer "+indextest.Word(9)), indextest.Tool("zz", "a second")}
 		now := slices.Concat(fresh[:1], list[:7], list[8:200], list[203:], fresh[1:])
 		slices.Reverse(now[20:40])
@@ -283,13 +267,9 @@ func TestCacheNearDamaged(t *testing.T) {
 	want := dump(Build(list))
 	for _, bad := range []string{"", good[:60], good[:100], good[:len(good)/2], good[:len(good)-1] + "x", strings.Replace(good, cacheFormat, "ken index 0\n", 1)} {
 		for name := range kept(t, c.Dir) {
-			if err := os.Remove(filepath.Join(c.Dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(c.Dir, name)))
 		}
-		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(bad), 0o600))
 		if got := dump(c.Build(list)); got != want {
 			t.Errorf("a file of %d bytes: the segment is another", len(bad))
 		}
@@ -299,26 +279,18 @@ func TestCacheNearDamaged(t *testing.T) {
 func TestCachePrunes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "odd [name]*")
 	c := &Cache{Dir: dir, Name: "a"}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	key := func(i int) string { return fmt.Sprintf("%016x", i) }
 	old := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 8 {
 		path := filepath.Join(dir, "a-"+key(i)+cacheSuffix)
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte("x"), 0o600))
 		when := old.Add(time.Duration(i*3%8) * time.Hour) // the newest are 5, 2, 7, 4 …
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, when, when))
 	}
 	others := []string{"b-" + key(1) + cacheSuffix, "a-b-" + key(1) + cacheSuffix, "a-notes.index", "a-" + key(9) + ".txt", "a"}
 	for _, name := range others {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 	}
 	list := indextest.Many(300)
 	c.Build(list)

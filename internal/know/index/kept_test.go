@@ -20,17 +20,11 @@ func TestMappedSegment(t *testing.T) {
 	key := keyOf(list, model)
 	made := BuildWith(model, list)
 	path := filepath.Join(t.TempDir(), "test"+cacheSuffix)
-	if err := os.WriteFile(path, encode(made, key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, encode(made, key), 0o600))
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data := mapFile(f, int(info.Size()))
 	if data == nil {
 		t.Fatal("the file cannot be mapped")
@@ -47,15 +41,9 @@ func TestMappedSegment(t *testing.T) {
 		t.Fatal("the words were copied")
 	}
 	other := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(other, []byte("another file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(other, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(other, []byte("another file"), 0o600))
+	must(t, os.Rename(other, path))
+	must(t, os.Remove(path))
 	alike(t, "read back", again, made)
 
 	fresh := []*capability.Capability{indextest.Tool("aa", "reads a barometer"), indextest.Tool("zz", "a second")}

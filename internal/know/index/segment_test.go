@@ -164,3 +164,14 @@ func TestLayered(t *testing.T) {
 		}
 	})
 }
+
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -33,9 +33,7 @@ func TestQuantise(t *testing.T) {
 				b[i] = (b[i] + a[i]) * length
 			}
 			s, err := Build([]*capability.Capability{indextest.Tool("a", "")}).WithVectors("m", dims, map[int][]float32{0: b})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			bytes := make([]int8, dims)
 			scale := Shrink(a, bytes)
 			got, ok := s.Second.Cosine(0, bytes, scale)
@@ -59,16 +57,12 @@ func TestWithVectors(t *testing.T) {
 		t.Errorf("Vectors() = %q, %d, want none", model, n)
 	}
 	one, err := s.WithVectors("one", 3, map[int][]float32{0: {1, 0, 0}, 1: {0, 1, 0}, 7: {1, 1, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if model, n := one.Vectors(); model != "one" || n != 2 || !one.HasVector("one", 0) || one.HasVector("one", 2) || one.HasVector("two", 0) || one.HasVector("one", 7) {
 		t.Errorf("Vectors() = %q, %d, want two of model one", model, n)
 	}
 	more, err := one.WithVectors("one", 3, map[int][]float32{1: {0, 0, 1}, 2: {1, 0, 0}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if model, n := more.Vectors(); model != "one" || n != 3 {
 		t.Errorf("Vectors() after more = %q, %d, want three: one was there", model, n)
 	}
@@ -80,9 +74,7 @@ func TestWithVectors(t *testing.T) {
 		"another length": func() (*Segment, error) { return more.WithVectors("one", 2, map[int][]float32{1: {1, 2}}) },
 	} {
 		next, err := other()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, n := next.Vectors(); n != 1 || next.HasVector("one", 0) || next.HasVector("two", 0) {
 			t.Errorf("%s: %d vectors, want the old ones gone", what, n)
 		}
@@ -100,9 +92,7 @@ func TestChangeKeepsVectors(t *testing.T) {
 		of[i] = []float32{float32(i), 1}
 	}
 	s, err := Build(list).WithVectors("m", 2, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	next, slots := s.Change([]*capability.Capability{indextest.Tool("new", "")}, []int{3, 64, 129})
 	if !slices.Equal(slots, []int{3}) {
 		t.Fatalf("Change = %v", slots)
@@ -120,9 +110,7 @@ func TestChangeKeepsVectors(t *testing.T) {
 		t.Errorf("%d vectors, want 127", n)
 	}
 	again, err := next.WithVectors("m", 2, map[int][]float32{3: {0, -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !again.HasVector("m", 3) || next.HasVector("m", 3) {
 		t.Error("a slot that was used again does not have its own vector")
 	}

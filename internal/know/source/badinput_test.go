@@ -194,9 +194,7 @@ func TestBadFilesCostOnlyThemselves(t *testing.T) {
 			t.Run(tt.name+" as a "+unit.format, func(t *testing.T) {
 				p := newPlace(t, survivors())
 				at := filepath.Join(p.dir, filepath.FromSlash(unit.path))
-				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(at), 0o755))
 				if err := tt.make(t, at); err != nil {
 					t.Skip("cannot here: " + err.Error())
 				}
@@ -222,9 +220,7 @@ func TestFolderLinksInACircleEnd(t *testing.T) {
 	if err := os.Symlink("..", filepath.Join(p.dir, "good", "up")); err != nil {
 		t.Skip("cannot here: " + err.Error())
 	}
-	if err := os.Symlink(".", filepath.Join(p.dir, "cards", "here")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(".", filepath.Join(p.dir, "cards", "here")))
 	p.load()
 	p.survived()
 }

@@ -28,9 +28,7 @@ func largeCatalog() string {
 func entriesIn(t *testing.T, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
@@ -43,17 +41,13 @@ func forge(t *testing.T, u *format.Unit, dir string) {
 		t.Fatalf("the cache holds %v, want one entry", names)
 	}
 	data, err := os.ReadFile(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id := parsecache.KeyOf(u)
 	if !parsecache.Unpack(data, id, u) {
 		t.Fatal("the entry does not unpack")
 	}
 	u.Capabilities[0].Description = "From the cache."
-	if err := os.WriteFile(names[0], parsecache.Pack(u, false, id), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(names[0], parsecache.Pack(u, false, id), 0o600))
 }
 
 func TestCacheAnswersForTheSameBytes(t *testing.T) {
@@ -113,12 +107,8 @@ func TestCacheDamageIsMendedNotFatal(t *testing.T) {
 			_, want := load(t, cfg)
 			entry := entriesIn(t, dir)[0]
 			good, err := os.ReadFile(entry)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(entry, damage([]byte(string(good))), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, os.WriteFile(entry, damage([]byte(string(good))), 0o600))
 			if _, got := load(t, cfg); !reflect.DeepEqual(got, want) {
 				t.Error("the batch differs after damage to the cache")
 			}
@@ -131,9 +121,7 @@ func TestCacheDamageIsMendedNotFatal(t *testing.T) {
 
 func TestCacheOfOthersIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o770); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o770))
 	cache := &parsecache.Cache{Dir: dir}
 	err := cache.Check()
 	if capability.KindOf(err) != capability.Denied || !strings.Contains(fmt.Sprint(err), "chmod go-w") {

@@ -49,18 +49,14 @@ type plainRow struct {
 func plainRows(t *testing.T, p string) []plainRow {
 	t.Helper()
 	f, err := os.Open(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var rows []plainRow
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, catalogfile.MaxRowBytes)
 	for lines.Scan() {
 		var row plainRow
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &row))
 		rows = append(rows, row)
 	}
 	return rows
@@ -149,16 +145,12 @@ func TestLargeJSONLPassesEveryFindingOn(t *testing.T) {
 		t.Skip("KEN_ATTACKS is not set: it names the folder with the attack texts")
 	}
 	f, err := os.Open(filepath.Join(dir, "unicode_smuggling.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	found := 0
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var row struct{ Text string }
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &row))
 		want := len(untrusted.Scan(row.Text)) > 0
 		if want {
 			found++

@@ -240,9 +240,7 @@ func TestT06TraversalByHardLink(t *testing.T) {
 	t.Cleanup(func() { os.Remove(secret) })
 	for _, name := range []string{"x/inner/run.sh", "cards/a.md"} {
 		at := filepath.Join(p.dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		if err := os.Link(secret, at); err != nil {
 			t.Skip("cannot here: " + err.Error())
 		}

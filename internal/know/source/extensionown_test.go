@@ -44,9 +44,7 @@ func TestExtensionOwnPrograms(t *testing.T) {
 			for _, name := range []string{"x/h.py", "x/lib/h.mjs", "x/bin/greet", "x/bin/both", "x/tools/both", "x/bin/plain", "x/work/h.py", "h.py"} {
 				p := sourcetest.Write(t, dir, name, "text")
 				if !strings.HasSuffix(name, "plain") {
-					if err := os.Chmod(p, 0o755); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.Chmod(p, 0o755))
 				}
 			}
 			if tt.name == "link" {

@@ -23,9 +23,7 @@ func loadGraph(t *testing.T, name, document string) capability.Batch {
 	tree := NewTree(TreeConfig{Path: dir, Trust: capability.TrustUser})
 	defer tree.Close()
 	b, err := tree.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range b.Capabilities {
 		d, err := tree.Detail(t.Context(), c)
 		if err != nil || !json.Valid(d.Schema) || len(d.Schema) > 64<<10 {

@@ -88,16 +88,12 @@ func TestJSONLDetailIsReadFromItsPlaceAndVerified(t *testing.T) {
 		"no longer JSON":  strings.Repeat("x", len(first)+len(second)+20),
 		"another of them": strings.Repeat(" ", len("\ufeff\r\n"+first+"\r\n  ")) + first + strings.Repeat(" ", len(second)),
 	} {
-		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(p, []byte(text), 0o644))
 		if d, err := tree.Detail(ctx, b.Capabilities[1]); capability.KindOf(err) != capability.Conflict {
 			t.Errorf("%s: Detail = %s, %v, want a conflict", name, d.Schema, err)
 		}
 	}
-	if err := os.Remove(p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(p))
 	if _, err := tree.Detail(ctx, b.Capabilities[1]); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Detail from a removed file: %v, want not found", err)
 	}

@@ -58,9 +58,7 @@ func TestNamesThatAreAlmostRightAreSpokenOf(t *testing.T) {
 
 	sourcetest.Write(t, dir, "channel.yaml", "x: 1\n")
 	b, err = tree.Refresh(t.Context(), []string{filepath.Join(dir, "channel.yaml")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check("Refresh of the file", b)
 }
 

@@ -46,9 +46,7 @@ func TestOpenAPISchemasAreSchemas(t *testing.T) {
 		tree, b := load(t, TreeConfig{Path: filepath.Join("testdata", "openapi", name), Trust: capability.TrustUser})
 		for _, c := range b.Capabilities {
 			d, err := tree.Detail(context.Background(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var s jsonschema.Schema
 			if err := json.Unmarshal(d.Schema, &s); err != nil {
 				t.Fatalf("%s: %v", c.ID, err)
@@ -67,9 +65,7 @@ func TestOpenAPIAgreesWithKin(t *testing.T) {
 	for _, name := range []string{"petshop.json", "weather.yaml"} {
 		p := filepath.Join("testdata", "openapi", name)
 		doc, err := openapi3.NewLoader().LoadFromFile(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var want []string
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
@@ -222,9 +218,7 @@ func TestLargeOpenAPITextsAreBounded(t *testing.T) {
 func FuzzOpenAPI(f *testing.F) {
 	for _, name := range apiFixtures {
 		data, err := os.ReadFile(filepath.Join("testdata", "openapi", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(data, strings.HasSuffix(name, ".yaml"))
 	}
 	f.Add([]byte(apiWith(`{"parameters":[{"name":"a","in":"query","schema":{"$ref":"#/paths/~1a/get/parameters/0/schema"}}]}`)), false)

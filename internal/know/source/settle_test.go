@@ -185,9 +185,7 @@ func TestRefreshFollowsWhatHangsOnWhat(t *testing.T) {
 	}
 	sourcetest.Write(t, dir, "real/text.txt", cardNamed("a", "Changed."))
 	after, err := tree.Refresh(context.Background(), []string{file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d, err := tree.Detail(context.Background(), find(after, "a")); err != nil || d.Body != "Changed." {
 		t.Errorf("Detail = %q, %v, want the changed text", d.Body, err)
 	}

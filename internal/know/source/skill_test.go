@@ -99,9 +99,7 @@ func TestSkillHashCoversWhatIsNotScanned(t *testing.T) {
 		{"a file beyond those that are scanned", func() { sourcetest.Write(t, dir, fmt.Sprintf("s/files/f%03d.txt", markdown.MaxSkillFiles+4), "else") }},
 		{"a file too large to scan", func() { sourcetest.Write(t, dir, "s/big.sh", strings.Repeat("b", markdown.MaxSkillFileBytes+1)) }},
 		{"a link", func() {
-			if err := os.Symlink("/etc", filepath.Join(dir, "s", "link")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("/etc", filepath.Join(dir, "s", "link")))
 		}},
 		{"a skill inside", func() { sourcetest.Write(t, dir, "s/inner/SKILL.md", "---\nname: inner\ndescription: d\n---\nB.\n") }},
 	}

@@ -27,9 +27,7 @@ func starterBatch(t *testing.T) (*Tree, capability.Batch) {
 	t.Helper()
 	tree := Starter("starter")
 	b, err := tree.Load(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tree, b
 }
 
@@ -67,9 +65,7 @@ func TestStarterIsTheSeedsSixtySix(t *testing.T) {
 // the program it is not scanned when it starts.
 func TestStarterIsClean(t *testing.T) {
 	files, err := fs.Sub(starterFiles, "starter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := NewTree(TreeConfig{Name: "starter", Files: files, Trust: capability.TrustUser}).Load(context.Background())
 	if err != nil || len(b.Capabilities) != 66 {
 		t.Fatalf("Load = %d capabilities, %v; want 66", len(b.Capabilities), err)
@@ -109,9 +105,7 @@ func TestStarterToolsRun(t *testing.T) {
 			continue
 		}
 		detail, err := tree.Detail(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		argv := fillRecipe(t, c.Run.Argv, detail.Schema, example)
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir = repository
@@ -141,16 +135,12 @@ func fillRecipe(t *testing.T, argv []string, schema json.RawMessage, example str
 	var s struct {
 		Properties map[string]struct{ Default any }
 	}
-	if err := json.Unmarshal(schema, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(schema, &s))
 	values := map[string]any{}
 	for name, p := range s.Properties {
 		values[name] = p.Default
 	}
-	if err := json.Unmarshal([]byte(example), &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(example), &values))
 	var out []string
 	for _, a := range argv {
 		name, isPlace := strings.CutPrefix(a, "{")
@@ -176,9 +166,7 @@ func fillRecipe(t *testing.T, argv []string, schema json.RawMessage, example str
 func TestStarterParsed(t *testing.T) {
 	want := parsedStarter(t)
 	if *update {
-		if err := os.WriteFile("starter.parsed", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("starter.parsed", want, 0o644))
 		t.Skip("starter.parsed written: run the tests again to check it")
 	}
 	if starterParsed != string(want) {
@@ -200,9 +188,7 @@ func parsedStarter(t *testing.T) []byte {
 	tree := NewTree(TreeConfig{Name: "starter", Files: starterRoot(), Trust: capability.TrustBuiltin})
 	whole := loadWhole(t, tree)
 	id, err := filesID(tree.root.FS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return parsecache.Pack(&format.Unit{
 		Root: tree.root, Path: ".", Format: parsecache.WholeTree, Source: "starter", Trust: capability.TrustBuiltin,
 		Capabilities: whole.Capabilities, Details: whole.details, Presets: whole.Presets, Documents: whole.Documents, Problems: whole.Problems,
@@ -218,15 +204,11 @@ type whole struct {
 func loadWhole(t *testing.T, tree *Tree) whole {
 	t.Helper()
 	b, err := tree.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := whole{Batch: b}
 	for _, c := range b.Capabilities {
 		d, err := tree.Detail(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out.details = append(out.details, d)
 	}
 	return out
@@ -243,9 +225,7 @@ func TestParsedIsOfTheseFiles(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	units := func(parsed string) int {
 		tree := NewTree(TreeConfig{Name: "starter", Files: files, Trust: capability.TrustBuiltin, parsed: parsed})
 		loadWhole(t, tree)

@@ -15,9 +15,7 @@ func load(t *testing.T, cfg TreeConfig) (*Tree, capability.Batch) {
 	tree := NewTree(cfg)
 	t.Cleanup(func() { tree.Close() })
 	b, err := tree.Load(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return tree, b
 }
 
@@ -28,9 +26,7 @@ func TestRefreshKeepsPointersOfWhatDidNotChange(t *testing.T) {
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
 	sourcetest.Write(t, dir, "cards/b.md", "---\nid: b\ntriggers: {keywords: [b]}\n---\nNew.\n")
 	after, err := tree.Refresh(context.Background(), []string{path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(after.Capabilities) != 2 {
 		t.Fatalf("Refresh gave %d capabilities, want 2: %v", len(after.Capabilities), after.Problems)
 	}
@@ -72,9 +68,7 @@ func TestProjectFolderThatLeavesTheProjectIsRefused(t *testing.T) {
 	sourcetest.Write(t, outside, "cards/a.md", sourcetest.Card)
 	sourcetest.Write(t, project, "real/cards/a.md", sourcetest.Card)
 	for link, target := range map[string]string{"out": outside, "in": "real"} {
-		if err := os.Symlink(target, filepath.Join(project, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(project, link)))
 	}
 	cfg := TreeConfig{Path: filepath.Join(project, "out"), Within: project, Trust: capability.TrustWorkspace, Optional: true}
 	if b, err := NewTree(cfg).Load(t.Context()); err == nil {

@@ -30,9 +30,7 @@ func someTexts(prefix string, n int) []string {
 func mustEmbed(t testing.TB, c *Cache, texts []string) [][]float32 {
 	t.Helper()
 	vectors, err := c.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return vectors
 }
 
@@ -176,9 +174,7 @@ func TestCacheLosesLittle(t *testing.T) {
 	e := open(t, k.cfg)
 	texts := someTexts("tool", 30)
 	exact, err := e.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, v := range mustEmbed(t, NewCache(e, k.dir), texts) {
 		if cos := cosine(v, exact[i]); cos < 0.999 {
 			t.Errorf("the cosine of %q with itself is %v, want 0.999", texts[i], cos)
@@ -232,9 +228,7 @@ func TestCacheNoticesAnotherModel(t *testing.T) {
 			change(k)
 			c := k.cache()
 			want, err := open(t, k.cfg).Embed(t.Context(), texts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for range 2 {
 				for i, v := range mustEmbed(t, c, texts) {
 					if len(v) != k.dims || cosine(v, want[i]) < 0.999 {
@@ -353,17 +347,13 @@ func TestCacheBrokenFile(t *testing.T) {
 
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -377,9 +367,7 @@ func flip(t *testing.T, path string, at int) {
 // A file that is something else and cannot be moved away is left alone.
 func TestCacheCannotSetAside(t *testing.T) {
 	c := newKeeping(t).cache()
-	if err := os.MkdirAll(filepath.Join(c.path+asideSuffix, "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(c.path+asideSuffix, "in the way"), 0o700))
 	const precious = "somebody's diary"
 	write(t, c.path, []byte(precious))
 	for range 2 {
@@ -415,9 +403,7 @@ func TestCacheWithoutPlace(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := NewCache(e, filepath.Join(t.TempDir(), "cache"))
-			if err := errors.Join(os.Mkdir(c.dir, 0o700), test.make(c)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Mkdir(c.dir, 0o700), test.make(c)))
 			for range 2 {
 				if v := mustEmbed(t, c, []string{"hello", "there"}); len(v) != 2 || len(v[0]) != 64 {
 					t.Errorf("Embed = %v, want 2 vectors", v)
@@ -525,9 +511,7 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte("hello"), 2)
 	f.Fuzz(func(t *testing.T, data []byte, cutAt int) {
 		whole := scan{places: map[textKey]place{}}
-		if err := whole.read(bytes.NewReader(data), int64(len(data))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, whole.read(bytes.NewReader(data), int64(len(data))))
 		for key, at := range whole.places {
 			got, small, _, ok := readRecord(data[at.offset:])
 			if !ok || got != key || len(small) != int(at.dims) {
@@ -544,9 +528,7 @@ func FuzzScan(f *testing.F) {
 		grown := append(slices.Clone(data), appendRecord(nil, keyOf("m", "last"), []int8{5})...)
 		parts := scan{places: map[textKey]place{}}
 		for _, size := range []int{max(0, min(cutAt, len(data))), len(data), len(grown)} {
-			if err := parts.read(bytes.NewReader(grown), int64(size)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, parts.read(bytes.NewReader(grown), int64(size)))
 		}
 		if parts.broken() {
 			return

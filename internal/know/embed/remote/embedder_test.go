@@ -238,9 +238,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = l.Close() // the port is free, most likely
 	e := open(t, Config{URL: "http://" + l.Addr().String() + "/v1?secret=hunter2", Model: "nomic-embed-text"})
 	_, err = e.attempt(t.Context(), []byte("{}"), 1) // once; that it is asked again is shown below

@@ -80,9 +80,7 @@ func (s *site) remote(t *testing.T, path string, cfg Config) *Remote {
 		cfg.Client = s.client(true)
 	}
 	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }
@@ -111,9 +109,7 @@ func codesOf(b capability.Batch) string {
 func mustLoad(t *testing.T, s capability.Source) capability.Batch {
 	t.Helper()
 	b, err := s.Load(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -244,9 +240,7 @@ func TestRemoteName(t *testing.T) {
 	}
 	for _, tt := range tests {
 		r, err := New(Config{URL: tt.url, Format: tt.format})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := remoteName(tt.format, r.url, tt.contentType, []byte(tt.data)); got != tt.want {
 			t.Errorf("remoteName(%q, %s, %q, %q) = %s, want %s", tt.format, tt.url, tt.contentType, tt.data, got, tt.want)
 		}
@@ -351,9 +345,7 @@ func TestRemoteStale(t *testing.T) {
 	mustLoad(t, s.remote(t, "/a.md", cfg))
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	hour := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(copyPath(cfg.CacheDir, s.URL+"/a.md"), hour, hour); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(copyPath(cfg.CacheDir, s.URL+"/a.md"), hour, hour))
 	r := s.remote(t, "/a.md", cfg)
 	b := loads(t, "a page that is down", r, "token-economy", "card-size remote-stale")
 	if p := b.Problems[1]; p.Severity != capability.Warning || !strings.Contains(p.Message, "502 Bad Gateway") || !strings.Contains(p.Message, "is used, 1 h") {
@@ -478,9 +470,7 @@ func TestRemotePrivateAddresses(t *testing.T) {
 		"①②⑦.⓪.⓪.①", "127。0。0。1",
 	} {
 		r, err := New(Config{URL: "https://" + host + ":1/x.jsonl"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		refuses(t, r, capability.Denied, "not a public address")
 	}
 	// A name that leads here, but is not this machine's by its spelling.
@@ -509,9 +499,7 @@ func TestRemoteRedirectRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		r, err := New(Config{URL: tt.first})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		next := httptest.NewRequest(http.MethodGet, tt.next, nil)
 		next.Header.Set("Referer", tt.first)
 		err = r.client.CheckRedirect(next, []*http.Request{{}})
@@ -536,24 +524,18 @@ func TestRemoteKeepsSecrets(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{URL: strings.Replace(s.URL, "https://", "https://lovelace:S3CRET@", 1) + "/channels.yaml?token=S3CRET", CacheDir: dir, Client: s.client(true)}
 	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	mustLoad(t, r)
 	b := mustLoad(t, r)
 	out, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("copies = %v, %v, want one", entries, err)
 	}
 	kept, err := os.ReadFile(filepath.Join(dir, entries[0].Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, s := range map[string]string{"name": r.Name(), "batch": string(out), "copy": string(kept), "file name": entries[0].Name()} {
 		if strings.Contains(s, "S3CRET") || strings.Contains(s, "lovelace") {
 			t.Errorf("the %s shows the secret: %s", what, s)
@@ -599,9 +581,7 @@ func TestRemoteDamagedCopy(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(file, damage(data), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		loads(t, name, s.remote(t, "/channels.yaml", cfg), "channel:a", "remote-copy")
 		loads(t, name+", again", s.remote(t, "/channels.yaml", cfg), "channel:a", "")
 	}
@@ -619,9 +599,7 @@ func TestRemoteDetailAfterChange(t *testing.T) {
 		t.Errorf("Detail of the old card = %v, want a conflict", err)
 	}
 	body(t, r, now, "Burns tokens.")
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close())
 	if _, err := r.Detail(context.Background(), now); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Detail after Close = %v, want not found", err)
 	}
@@ -675,9 +653,7 @@ func TestRemoteWatch(t *testing.T) {
 			}
 		})
 		r, err := New(Config{URL: "https://example.com/channels.yaml", Refresh: time.Minute, Client: &http.Client{Transport: handlerTransport{page}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := mustLoad(t, r)
 		ctx, cancel := context.WithCancel(t.Context())
 		batches := make(chan capability.Batch, 1)
@@ -727,13 +703,22 @@ func TestRemoteWatch(t *testing.T) {
 
 func TestRemoteWatchNever(t *testing.T) {
 	r, err := New(Config{URL: "https://example.com/channels.yaml", Refresh: -1, Client: &http.Client{Transport: handlerTransport{text(channelList("a"))}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mustLoad(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for b, err := range r.Watch(ctx) {
 		t.Errorf("Watch yielded %v, %v, want nothing", b, err)
+	}
+}
+
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -9,9 +9,7 @@ import (
 func TestPlace(t *testing.T) {
 	abs := func(name string) string {
 		p, err := filepath.Abs(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p
 	}
 	t.Setenv("HOME", "/home/ada")

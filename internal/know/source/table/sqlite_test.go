@@ -14,9 +14,7 @@ import (
 func TestSQLiteRefuses(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text.db")
-	if err := os.WriteFile(text, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 100)), 0o600))
 	for _, tt := range []struct{ file, want string }{
 		{filepath.Join(dir, "none.db"), "not there"},
 		{dir, "not a regular file"},
@@ -45,9 +43,7 @@ func TestSQLiteReplaced(t *testing.T) {
 	other.exec(t, `CREATE TABLE capabilities (name TEXT, description TEXT)`)
 	other.exec(t, `INSERT INTO capabilities VALUES ('b', 'B.')`)
 	other.db.Close()
-	if err := os.Rename(b.dsn+".new", b.dsn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(b.dsn+".new", b.dsn))
 	got, changed, err := tab.look(context.Background())
 	if err != nil || !changed || ids(got) != "tool:b" {
 		t.Errorf("look after the exchange = %q, %v, %v, want tool:b", ids(got), changed, err)
@@ -55,9 +51,7 @@ func TestSQLiteReplaced(t *testing.T) {
 	if _, err := tab.Detail(context.Background(), old); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Detail of the old row = %v, want not found", err)
 	}
-	if err := os.Remove(b.dsn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(b.dsn))
 	if _, _, err := tab.look(context.Background()); err == nil || !strings.Contains(err.Error(), "not there") {
 		t.Errorf("look after the end = %v", err)
 	}

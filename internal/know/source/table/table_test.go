@@ -42,9 +42,7 @@ func (b bench) table(t *testing.T, cfg Config) *Table {
 	leaks := goleak.IgnoreCurrent()
 	cfg.DSN = b.dsn
 	tab, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := tab.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -64,9 +62,7 @@ func newSQLiteBench(t *testing.T) bench {
 func openSQLite(t *testing.T, file string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23", " ", "%20").Replace(file)+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -74,9 +70,7 @@ func openSQLite(t *testing.T, file string) *sql.DB {
 func load(t *testing.T, tab *Table) capability.Batch {
 	t.Helper()
 	b, err := tab.Load(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -391,9 +385,7 @@ func newPostgresBench(t *testing.T, server, schema string) bench {
 	}
 	b := bench{dsn: server + separator + "search_path=" + schema}
 	db, err := sql.Open("pgx", b.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.db = db
 	b.exec(t, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() {
@@ -434,9 +426,7 @@ func TestPostgresSlowTransaction(t *testing.T) {
 	tab := b.table(t, Config{})
 	load(t, tab)
 	slow, err := b.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := slow.Exec(`UPDATE capabilities SET description = 'A2.' WHERE name = 'a'`); err != nil {
 		t.Fatal(err)
 	}
@@ -444,9 +434,7 @@ func TestPostgresSlowTransaction(t *testing.T) {
 	if _, changed, err := tab.look(context.Background()); !changed || err != nil {
 		t.Fatalf("look after the quick change = %v, %v", changed, err)
 	}
-	if err := slow.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, slow.Commit())
 	got, changed, err := tab.look(context.Background())
 	if err != nil || !changed || got.Capabilities[0].Description != "A2." {
 		t.Errorf("look after the late change = %v, %v, %+v", changed, err, got.Capabilities)
@@ -461,9 +449,7 @@ func TestPostgresSecrets(t *testing.T) {
 		"postgres://ada:S3%2FCRET@127.0.0.1:1/db",
 	} {
 		tab, err := New(Config{DSN: dsn})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = tab.Load(context.Background())
 		if err == nil {
 			t.Fatalf("Load from port 1 succeeded")
@@ -478,5 +464,16 @@ func TestPostgresSecrets(t *testing.T) {
 			t.Errorf("Load = %v, want unavailable", err)
 		}
 		tab.Close()
+	}
+}
+
+// must ends the test where there is an error.
+func must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
