@@ -8,155 +8,83 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"ken/capability"
 	"ken/internal/testkit/sourcetest"
 )
 
-const (
-	rowOne   = `{"id":"tool:one","name":"one","description":"The first."}` + "\n"
-	rowTwo   = `{"id":"tool:two","name":"two","description":"The second."}` + "\n"
-	rowThree = `{"id":"tool:three","name":"three","description":"The third."}` + "\n"
-	rowBad   = `{"id":"tool:bad","name":` + "\n"
-
-	packageManifest = `{"id":"pack","name":"Pack","description":"A package.","permissions_required":["exec"]}`
-	packageCommands = "commands:\n  - name: pack\n    description: Packs things.\n    actions:\n      - name: run\n        description: Runs.\n        runner: exec.pack\n"
-)
-
-// TestSettle tells what is left of a unit when one of its files changes for
-// the worse, and that what the user takes out is out.
+// TestSettle holds what the changes of testdata/watch/settle.txtar leave against
+// what is wanted, each seen by its name and by a look through all. Made good,
+// nothing of them remains. KEN_UPDATE_GOLDEN=1 writes what is wanted anew.
 func TestSettle(t *testing.T) {
-	tests := []struct {
-		name   string
-		before map[string]string
-		after  map[string]string // "-" deletes
-		want   []string
-		code   string // of one problem; empty when none is of "last-good"
-	}{
-		{
-			"a catalog cut within a row", map[string]string{"c.jsonl": rowOne + rowTwo + rowThree},
-			map[string]string{"c.jsonl": rowOne + rowTwo[:20]},
-			[]string{"tool:one", "tool:three", "tool:two"}, "last-good",
-		},
-		{
-			"a catalog with a row that broke", map[string]string{"c.jsonl": rowOne + rowTwo},
-			map[string]string{"c.jsonl": rowOne + rowBad + rowThree},
-			[]string{"tool:one", "tool:three", "tool:two"}, "last-good",
-		},
-		{
-			"a row taken out", map[string]string{"c.jsonl": rowOne + rowTwo},
-			map[string]string{"c.jsonl": rowOne}, []string{"tool:one"}, "",
-		},
-		{
-			"a row taken out of a catalog that was never whole", map[string]string{"c.jsonl": rowOne + rowBad + rowTwo},
-			map[string]string{"c.jsonl": rowTwo + rowBad}, []string{"tool:two"}, "",
-		},
-		{
-			"a catalog that was never whole and broke altogether", map[string]string{"c.jsonl": rowOne + rowBad},
-			map[string]string{"c.jsonl": rowBad}, []string{"tool:one"}, "last-good",
-		},
-		{
-			"an empty catalog", map[string]string{"c.jsonl": rowOne},
-			map[string]string{"c.jsonl": ""}, []string{"tool:one"}, "empty-file",
-		},
-		{
-			"a skill cut within its frontmatter", map[string]string{"s/SKILL.md": "---\nname: s\ndescription: Does s.\n---\nDo s.\n"},
-			map[string]string{"s/SKILL.md": "---\nname: s\ndescr"}, []string{"skill:s"}, "last-good",
-		},
-		{
-			"an empty skill", map[string]string{"s/SKILL.md": "---\nname: s\ndescription: Does s.\n---\nDo s.\n"},
-			map[string]string{"s/SKILL.md": ""}, []string{"skill:s"}, "empty-file",
-		},
-		{
-			"a manifest that no longer shows what it is",
-			map[string]string{"p/manifest.json": packageManifest, "p/usage.md": "How to use it.\n"},
-			map[string]string{"p/manifest.json": packageManifest[:20]}, []string{"extension:pack"}, "last-good",
-		},
-		{
-			"an empty document of a package",
-			map[string]string{"p/manifest.json": packageManifest, "p/commands.yaml": packageCommands},
-			map[string]string{"p/commands.yaml": ""}, nil, "empty-file",
-		},
-		{
-			"commands that broke",
-			map[string]string{"p/manifest.json": packageManifest, "p/commands.yaml": packageCommands},
-			map[string]string{"p/commands.yaml": packageCommands[:30] + ": [\n"}, nil, "last-good",
-		},
-		{
-			"commands taken out",
-			map[string]string{"p/manifest.json": packageManifest, "p/commands.yaml": packageCommands},
-			map[string]string{"p/commands.yaml": "-"}, []string{"extension:pack"}, "",
-		},
-		{
-			"a folder that stops being a unit",
-			map[string]string{"p/manifest.json": packageManifest, "p/commands.yaml": packageCommands, "p/a.md": cardNamed("a", "A.")},
-			map[string]string{"p/manifest.json": "-"}, []string{"a"}, "",
-		},
-		{
-			"a card that became another", map[string]string{"cards/a.md": cardNamed("a", "A.")},
-			map[string]string{"cards/a.md": cardNamed("b", "B.")}, []string{"b"}, "",
-		},
-		{
-			"a card that is refused", map[string]string{"cards/a.md": cardNamed("a", "A.")},
-			map[string]string{"cards/a.md": strings.Replace(cardNamed("a", "A."), "triggers:", "priority: 101\ntriggers:", 1)}, []string{"a"}, "last-good",
-		},
-	}
-	for _, tt := range tests {
+	const path = "testdata/watch/settle.txtar"
+	a, err := txtar.ParseFile(path)
+	must(t, err)
+	folders := map[string]map[string]string{"before": {}, "after": {}, "gone": {}}
+	for i, f := range a.Files {
+		when, name, inside := strings.Cut(f.Name, "/")
+		if inside {
+			name, text := unquoted(t, name, string(f.Data))
+			folders[when][name] = text
+			continue
+		}
 		for _, all := range []bool{false, true} {
-			t.Run(tt.name, func(t *testing.T) {
-				dir := t.TempDir()
-				for name, text := range tt.before {
-					sourcetest.Write(t, dir, name, text)
-				}
-				tree, b := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-				want := tt.want
-				if want == nil {
-					want = ids(b) // all of it stays
-				}
-				if len(ids(b)) == 0 {
-					t.Fatalf("nothing was read before: %v", b.Problems)
-				}
-				var seen sighting
-				for name, text := range tt.after {
-					if text == "-" {
-						must(t, os.RemoveAll(filepath.Join(dir, name)))
-					} else {
-						sourcetest.Write(t, dir, name, text)
-					}
-					seen.add(name)
-				}
-				if all {
-					seen = sighting{all: true}
-				}
-				after, changed, err := tree.refresh(context.Background(), seen)
-				if err != nil || !changed {
-					t.Fatalf("refresh = changed %t, %v, want a change", changed, err)
-				}
-				if !slices.Equal(ids(after), want) {
-					t.Errorf("capabilities %v, want %v; problems %v", ids(after), want, after.Problems)
-				}
-				if tt.code == "" && hasProblem("last-good")(after) || tt.code != "" && (!hasProblem(tt.code)(after) || !hasProblem("last-good")(after)) {
-					t.Errorf("problems %v, want code %q", after.Problems, tt.code)
-				}
-				// Mended, nothing of it remains.
-				for name, text := range tt.before {
-					sourcetest.Write(t, dir, name, text)
-				}
-				mended, _, err := tree.refresh(context.Background(), seen)
-				if err != nil || !slices.Equal(ids(mended), ids(b)) || len(mended.Problems) != len(b.Problems) {
-					t.Errorf("fixed: capabilities %v, %v, problems %v, want %v and %v", ids(mended), err, mended.Problems, ids(b), b.Problems)
-				}
+			t.Run(strings.TrimPrefix(f.Name, "want: "), func(t *testing.T) {
+				got := settled(t, folders["before"], folders["after"], folders["gone"], all)
+				golden(t, string(f.Data), got)
+				a.Files[i].Data = []byte(got)
 			})
 		}
+		for _, files := range folders {
+			clear(files)
+		}
 	}
+	if os.Getenv("KEN_UPDATE_GOLDEN") != "" {
+		must(t, os.WriteFile(path, txtar.Format(a), 0o644))
+	}
+}
+
+// settled loads files, changes them, and returns what a refresh gives: the ids
+// and the codes of problems.
+func settled(t *testing.T, before, after, gone map[string]string, all bool) string {
+	p := loaded(t, before)
+	seen := sighting{all: all}
+	for name, text := range after {
+		sourcetest.Write(t, p.dir, name, text)
+		seen.add(name)
+	}
+	for name := range gone {
+		must(t, os.Remove(filepath.Join(p.dir, name)))
+		seen.add(name)
+	}
+	b, changed, err := p.tree.refresh(context.Background(), seen)
+	must(t, err)
+	if !changed {
+		t.Error("refresh says that nothing changed")
+	}
+	for name, text := range before {
+		sourcetest.Write(t, p.dir, name, text)
+	}
+	mended, _, err := p.tree.refresh(context.Background(), seen)
+	if err != nil || !slices.Equal(ids(mended), ids(p.Batch)) || len(mended.Problems) != len(p.Problems) {
+		t.Errorf("made good: capabilities %v, %v, problems %v, want %v and %v", ids(mended), err, mended.Problems, ids(p.Batch), p.Problems)
+	}
+	p.Batch = b
+	return strings.Join(ids(b), " ") + "\n" + strings.ReplaceAll(p.list(), p.dir+string(filepath.Separator), "")
 }
 
 // TestRefreshKeepsPointersWithinAUnit changes a part of a file, and then
 // nothing of it.
 func TestRefreshKeepsPointersWithinAUnit(t *testing.T) {
 	dir := t.TempDir()
-	sourcetest.Write(t, dir, "c.jsonl", rowOne+rowTwo)
+	row := func(name string) string {
+		return `{"id":"tool:` + name + `","name":"` + name + `","description":"One."}` + "\n"
+	}
+	rows := row("one") + row("two")
+	sourcetest.Write(t, dir, "c.jsonl", rows)
 	tree, before := load(t, TreeConfig{Path: dir, Trust: capability.TrustUser})
-	for _, text := range []string{rowOne + rowTwo + rowThree, rowOne + rowTwo + rowThree} {
+	for _, text := range []string{rows + row("three"), rows + row("three")} {
 		sourcetest.Write(t, dir, "c.jsonl", text)
 		after, changed, err := tree.refresh(context.Background(), sighting{paths: map[string]bool{"c.jsonl": true}})
 		if err != nil || changed != (len(before.Capabilities) == 2) {
