@@ -2,11 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
-	"ken/internal/talk/account"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
@@ -74,28 +72,5 @@ func TestAccountOfACommand(t *testing.T) {
 	r.say(id, "/greet")
 	if len(ends) != 1 || ends[0].Account != (event.Account{}) || ends[0].Steps != 0 {
 		t.Errorf("ends = %+v, want one with no account", ends)
-	}
-}
-
-// BenchmarkAccount is what keeping accounts adds to the end of a turn, in a
-// session of 20 turns.
-func BenchmarkAccount(b *testing.B) {
-	r := open(b, setting{tools: many(2000)})
-	r.model = &quick{}
-	id := r.session()
-	for n := range 20 {
-		r.say(id, fmt.Sprintf("please do thing number %d with colours", n))
-	}
-	_, entries, err := r.sessions.Read(b.Context(), ada, id)
-	if err != nil {
-		b.Fatal(err)
-	}
-	live := session.Live(entries)
-	turn := account.Turn{Principal: ada, Session: id, Number: 20, Model: "m", Live: live, Prefix: live[0], View: r.door.View(ada)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if r.account.Of(b.Context(), turn).Shown == 0 {
-			b.Fatal("nothing is shown")
-		}
 	}
 }

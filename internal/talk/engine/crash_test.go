@@ -51,6 +51,7 @@ var wipe = saying("tool:slowwipe", changing, "wiped")
 // is known. Never is it told of one that had its effect that it was not made, or
 // that it waited for a person, and never is one made again without being asked.
 func TestAfterACrash(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	var (
 		saved   = finishedOf("tool:save")
 		known   = setting{status: true}
@@ -177,9 +178,7 @@ func TestLargePictures(t *testing.T) {
 			return keep(ctx, k)
 		}
 	}})
-	fake := &llmtest.Fake{Script: llmtest.Replies(answers(invoke("tool:twoshots", `{}`)), answers(invoke("tool:shot", `{"n":1}`), invoke("tool:shot", `{"n":2}`), invoke("tool:shot", `{"n":3}`)), text("Done."))}
-	r.model = fake
-	id := r.session()
+	id := r.begin(llmtest.Replies(answers(invoke("tool:twoshots", `{}`)), answers(invoke("tool:shot", `{"n":1}`), invoke("tool:shot", `{"n":2}`), invoke("tool:shot", `{"n":3}`)), text("Done.")))
 	done(t, r.say(id, "shoot"), event.EndAnswer)
 	var sizes []int
 	for _, e := range session.Live(r.entries(id)) {
@@ -201,7 +200,7 @@ func TestLargePictures(t *testing.T) {
 	if len(of[event.Notice](r.events)) == 0 {
 		t.Error("nobody was told that a picture is not shown")
 	}
-	if n := len(resultsIn(fake.Requests()[2].Request.Messages)); n != 4 {
+	if n := len(resultsIn(r.fake.Requests()[2].Request.Messages)); n != 4 {
 		t.Errorf("the last request has %d results, want 4", n)
 	}
 }

@@ -2,14 +2,12 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"ken/capability"
-	"ken/internal/door"
 	"ken/internal/run/executor/analyze"
 	"ken/internal/run/executor/files"
 	"ken/internal/run/executor/shell"
@@ -17,6 +15,7 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -38,6 +37,7 @@ var both = model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Sea
 // search the wire knows from the first request on which tool searches, and in no
 // other.
 func TestOwnToolsInEveryRung(t *testing.T) {
+	testkit.CI(t, "goes over every delivery mode")
 	core := []string{"analyze_response", "analyze_schema", "apply_diff", "list_files", "read_file", "search_files", "shell", "write_to_file"}
 	meta := []string{toolDiscover, toolDescribe, toolInvoke, toolRead, toolAsk, toolFinish}
 	for _, delivery := range []model.DeliveryMode{model.Whole, model.Inline, model.Search, model.Bridge, model.Extend, model.PerTurn} {
@@ -51,9 +51,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 					}, capability.Detail{Schema: []byte(anySchema)})
 				},
 			})
-			fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-			r.model = fake
-			id := r.session()
+			id := r.begin(llmtest.Always(text("Hello.")))
 			for _, text := range []string{"open a shell of the sea with pearls", "greet somebody by name"} {
 				done(t, r.say(id, text), event.EndAnswer)
 			}
@@ -61,7 +59,7 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 			if delivery == model.Whole { // every tool is in the list: none is searched for, none is called by an id
 				meta = slices.DeleteFunc(slices.Clone(meta), func(name string) bool { return name == toolInvoke || name == toolDiscover })
 			}
-			for i, seen := range fake.Requests() {
+			for i, seen := range r.fake.Requests() {
 				got := toolNames(seen.Request.Tools)
 				kept := slices.DeleteFunc(slices.Clone(got), func(name string) bool { return !slices.Contains(core, name) && !own(name) })
 				if want := slices.Concat(core, meta); !slices.Equal(kept, want) {
@@ -88,16 +86,14 @@ func TestOwnToolsInEveryRung(t *testing.T) {
 // beside the next message, once, and can be called; the prefix stays.
 func TestOwnToolAppears(t *testing.T) {
 	r := open(t, setting{own: files.Tools()})
-	fake := &llmtest.Fake{Script: llmtest.Replies(text("Hello."), answers(call("write_to_file", `{"path":"a","content":"b"}`)), text("Done."), text("Yes."))}
-	r.model = fake
-	id := r.session()
+	id := r.begin(llmtest.Replies(text("Hello."), answers(call("write_to_file", `{"path":"a","content":"b"}`)), text("Done."), text("Yes.")))
 	r.turn(event.Input{Session: id, Text: "hello", Mode: "ask"})
 	events := r.turn(event.Input{Session: id, Text: "write", Mode: "code"})
 	if f := of[event.Finished](events); len(f) != 1 || f[0].Target != "tool:write_to_file" || f[0].Kind == "not found" {
 		t.Errorf("Finished = %+v, want that of tool:write_to_file", f)
 	}
 	r.turn(event.Input{Session: id, Text: "and?", Mode: "code"})
-	seen := fake.Requests()
+	seen := r.fake.Requests()
 	last := seen[len(seen)-1].Request
 	told := 0
 	for _, m := range last.Messages {
@@ -122,14 +118,12 @@ func TestOnlyTools(t *testing.T) {
 				return layers(ctx, in)
 			}
 		}})
-		fake := &llmtest.Fake{Script: llmtest.Replies(answers(call("great", `{"name":"A"}`)), answers(call("greet", `{"name":"A"}`)), text("Done."))}
-		r.model = fake
-		id := r.session()
+		id := r.begin(llmtest.Replies(answers(call("great", `{"name":"A"}`)), answers(call("greet", `{"name":"A"}`)), text("Done.")))
 		done(t, r.say(id, "hello"), event.EndAnswer)
 		if asked.Delivery != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
 			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Delivery, asked.Map)
 		}
-		for i, seen := range fake.Requests() {
+		for i, seen := range r.fake.Requests() {
 			names := toolNames(seen.Request.Tools)
 			if slices.Contains(names, toolDiscover) || !slices.Contains(names, toolDescribe) || slices.Contains(names, toolInvoke) {
 				t.Errorf("only tools %v: request %d has %q", only, i+1, names)
@@ -188,6 +182,7 @@ func TestShortNames(t *testing.T) {
 // TestSearchGivesEachToolOnce: searches of one answer give a tool once, and
 // reading what becomes a tool is answered by its name alone.
 func TestSearchGivesEachToolOnce(t *testing.T) {
+	testkit.CI(t, "goes over every delivery mode")
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
 		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
 			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
@@ -266,21 +261,19 @@ func TestK311PerTurnOverGemini(t *testing.T) {
 // one that takes none there, and are shown to it as text.
 func TestAnotherModel(t *testing.T) {
 	r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: model.Inline})})
-	fake := &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
+	id := r.begin(func(s llmtest.Seen) llmtest.Reply {
 		if s.Number == 3 {
 			return answers(invoke("thing7", `{}`))
 		}
 		return text("Hello.")
-	}}
-	r.model = fake
-	id := r.session()
+	})
 	r.say(id, "please do thing number 7 with colours")
-	if got := given(fake.Requests()[0].Request.Messages); !slices.Contains(got, "thing7") {
+	if got := given(r.fake.Requests()[0].Request.Messages); !slices.Contains(got, "thing7") {
 		t.Fatalf("given = %v", got)
 	}
 	r.row.DeliveryModes = nil
 	r.say(id, "please do thing number 7 with colours, once more")
-	second := fake.Requests()[1].Request
+	second := r.fake.Requests()[1].Request
 	if got := given(second.Messages); len(got) != 0 {
 		t.Errorf("given = %v to a model that takes none", got)
 	}
@@ -289,33 +282,6 @@ func TestAnotherModel(t *testing.T) {
 	done(t, r.say(id, "yes, that one"), event.EndAnswer)
 	if got := r.made(); !slices.Equal(got, []string{"tool:thing7"}) {
 		t.Errorf("calls = %v", got)
-	}
-}
-
-// TestPressed: with the window nearly full a turn gives fewer tools (S4.U05).
-func TestPressed(t *testing.T) {
-	counts := map[bool]int{}
-	for _, full := range []bool{false, true} {
-		r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: model.PerTurn})})
-		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-		r.model = fake
-		id := r.session()
-		r.row.Window = 60_000
-		if full {
-			r.say(id, strings.Repeat("one two three four five ", 7000))
-		}
-		ten, none, room := 10, 0.0, 5000
-		wide := door.Override{TopK: &ten, MinRelevance: &none, TailRelevance: &none, BriefTokens: &room, TotalTokens: &room}
-		done(t, r.turn(event.Input{Session: id, Text: "please do things with colours, any number of them", Override: wide}), event.EndAnswer)
-		seen := fake.Requests()
-		for _, name := range toolNames(seen[len(seen)-1].Request.Tools) {
-			if strings.HasPrefix(name, "thing") {
-				counts[full]++
-			}
-		}
-	}
-	if counts[false] != 8 || counts[true] != 6 {
-		t.Errorf("tools = %v, want 8 and with the window nearly full 6", fmt.Sprint(counts))
 	}
 }
 
@@ -343,6 +309,7 @@ func given(messages []llm.Message) []string {
 // TestRungsOverTheWires: a found tool is called by its own name, by every delivery mode
 // of every wire that has it, and the prefix stays.
 func TestRungsOverTheWires(t *testing.T) {
+	testkit.CI(t, "goes over every delivery mode")
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
 		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
 			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
@@ -398,12 +365,10 @@ func TestPerTurnIsLiteral(t *testing.T) {
 			return []prompt.Layer{{Name: prompt.Base, Text: "You are Ken."}, {Name: prompt.Agents, Text: "Be kind."}, {Name: prompt.Soul, Text: "You are calm."}}, nil, nil
 		}
 	}})
-	fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-	r.model = fake
-	id := r.session()
+	id := r.begin(llmtest.Always(text("Hello.")))
 	r.say(id, "please do thing number 7 with colours")
 	events := r.say(id, "and now thing number 11 with colours")
-	seen := fake.Requests()
+	seen := r.fake.Requests()
 	for i, name := range []string{"thing7", "thing11"} {
 		req := seen[i].Request
 		order := []int{strings.Index(req.System, "Be kind."), strings.Index(req.System, "# Capability Context (auto-injected)"), strings.Index(req.System, "You are calm.")}

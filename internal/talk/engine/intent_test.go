@@ -14,6 +14,7 @@ import (
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -157,6 +158,7 @@ func TestT08Intents(t *testing.T) {
 // declared and with Ken's own among them, while what is declared stays; for
 // Anthropic nothing changes (S3.07, S3.12, S3.29, S3.30, S3.35).
 func TestK311AllowedPerWire(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	for _, w := range llmtest.Wires() {
 		t.Run(string(w), func(t *testing.T) {
 			s := withIntents(func(rules *IntentRules) {
@@ -257,6 +259,7 @@ func TestT08EveryToolUnderEveryIntent(t *testing.T) {
 
 // TestT08TwoSessionsAtOnce: an intent of one is none of the other's (K0.05).
 func TestT08TwoSessionsAtOnce(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	r := open(t, setting{rules: strict})
 	r.model = &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
 		said := ""

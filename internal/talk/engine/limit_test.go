@@ -179,21 +179,19 @@ func TestBadInput(t *testing.T) {
 func TestStepDown(t *testing.T) {
 	for fault, mode := range map[llmtest.Fault]model.DeliveryMode{llmtest.UnsupportedInline: model.Inline, llmtest.UnsupportedSearch: model.Search} {
 		r := open(t, setting{row: both, config: terms(Terms{Delivery: mode}), tools: many(60)})
-		fake := &llmtest.Fake{Script: func(s llmtest.Seen) llmtest.Reply {
+		id := r.begin(func(s llmtest.Seen) llmtest.Reply {
 			if s.Request.Search != "" || mode == model.Inline && len(given(s.Request.Messages)) > 0 {
 				return llmtest.Reply{Fault: fault}
 			}
 			return text("Hello.")
-		}}
-		r.model = fake
-		id := r.session()
+		})
 		done(t, r.say(id, "greet somebody by name, read a greeting"), event.EndAnswer)
-		tried := len(fake.Requests())
+		tried := len(r.fake.Requests())
 		if n := of[event.Notice](r.events); tried < 2 || tried == 2 && !slices.ContainsFunc(n, func(n event.Notice) bool { return n.Name == "rung" }) {
 			t.Fatalf("%s: %d requests and the notices %v, want the refused one and that it was", mode, tried, n)
 		}
 		done(t, r.say(id, "save a note to the notebook"), event.EndAnswer)
-		if n := len(fake.Requests()); n != tried+1 {
+		if n := len(r.fake.Requests()); n != tried+1 {
 			t.Errorf("%s: %d requests, want %d: the refusal is remembered", mode, n, tried+1)
 		}
 	}
@@ -202,6 +200,7 @@ func TestStepDown(t *testing.T) {
 // TestFitCondenses: a conversation that fills the window is summed up by the
 // other model, or cut where that fails, and goes on.
 func TestFitCondenses(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	for _, works := range []bool{true, false} {
 		sum := &llmtest.Fake{Script: llmtest.Always(text("They spoke about colours."))}
 		if !works {
@@ -248,14 +247,12 @@ func TestFitCondenses(t *testing.T) {
 // person may have it shortened too.
 func TestOverflowIsRetried(t *testing.T) {
 	r := open(t, setting{})
-	fake := &llmtest.Fake{Script: llmtest.Always(text(strings.Repeat("A long answer about colours. ", 200)))}
-	r.model = fake
-	id, other := r.session(), r.session()
+	id, other := r.begin(llmtest.Always(text(strings.Repeat("A long answer about colours. ", 200)))), r.session()
 	for range 6 {
 		r.say(id, "tell me more")
 		r.say(other, "tell me more")
 	}
-	fake.Script = llmtest.Replies(llmtest.Reply{Fault: llmtest.TooLong}, llmtest.Reply{Fault: llmtest.TooLong}, text("Short."), text("Short."))
+	r.fake.Script = llmtest.Replies(llmtest.Reply{Fault: llmtest.TooLong}, llmtest.Reply{Fault: llmtest.TooLong}, text("Short."), text("Short."))
 	done(t, r.say(id, "and now?"), event.EndAnswer)
 	if n := of[event.Notice](r.events); len(n) != 2 {
 		t.Errorf("notices = %v, want two compactions", n)

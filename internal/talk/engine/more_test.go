@@ -28,16 +28,7 @@ import (
 func TestS502SlashCommand(t *testing.T) {
 	r := open(t, setting{rules: strict, config: func(c *Config) {
 		c.Command = func(_ context.Context, in event.Input) (event.Command, bool, error) {
-			switch word, rest, _ := strings.Cut(in.Text, " "); word {
-			case "/save":
-				args, _ := json.Marshal(map[string]string{"name": rest})
-				return event.Command{Call: capability.Call{Target: "tool:save", Arguments: args}}, true, nil
-			case "/help":
-				return event.Command{Text: "There is /save."}, true, nil
-			case "/wrong":
-				return event.Command{}, true, errors.New("no such command")
-			}
-			return event.Command{}, false, nil
+			return event.Command{Call: capability.Call{Target: "tool:save", Arguments: []byte(`{"name":"it"}`)}}, in.Text == "/save it", nil
 		}
 	}})
 	id := r.begin(llmtest.Always(text("Hello.")))
@@ -52,10 +43,6 @@ func TestS502SlashCommand(t *testing.T) {
 	if c := r.calls[0]; c.Origin != capability.ByPerson || c.Intent != "" {
 		t.Errorf("the call is %+v, want the person's own", c)
 	}
-	if d := done(t, r.say(id, "/help"), event.EndCommand); d.Text != "There is /save." {
-		t.Errorf("Done = %+v", d)
-	}
-	contains(t, "why", done(t, r.say(id, "/wrong"), event.EndFailed).Why, "no such command")
 	contains(t, "why", done(t, r.say(id, "/else"), event.EndFailed).Why, "no model is chosen")
 	fake := &llmtest.Fake{Script: llmtest.Always(text("I see."))}
 	r.cfg.Model = func(context.Context, session.Head, Retry) (Model, error) { return Model{Model: fake, Row: r.row}, nil }
@@ -124,9 +111,7 @@ func TestS2U10FindingBreaks(t *testing.T) {
 				panic("the index is gone")
 			}
 		}})
-		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-		r.model = fake
-		events := r.say(r.session(), "please do thing number 7 with colours")
+		events := r.say(r.begin(llmtest.Always(text("Hello."))), "please do thing number 7 with colours")
 		if c.closed {
 			contains(t, "why", done(t, events, event.EndFailed).Why, "fail_open")
 			continue
@@ -138,7 +123,7 @@ func TestS2U10FindingBreaks(t *testing.T) {
 		if s := of[event.Selected](events); len(s) != 1 || (len(s[0].Added) > 0) != (c.name == "once") {
 			t.Errorf("%s: Selected = %+v", c.name, s)
 		}
-		if tools := fake.Requests()[0].Request.Tools; !slices.ContainsFunc(tools, func(x llm.Tool) bool { return x.Name == toolDiscover }) {
+		if tools := r.fake.Requests()[0].Request.Tools; !slices.ContainsFunc(tools, func(x llm.Tool) bool { return x.Name == toolDiscover }) {
 			t.Errorf("%s: the core tools are gone too", c.name)
 		}
 	}
@@ -149,22 +134,20 @@ func TestS2U10FindingBreaks(t *testing.T) {
 func TestAppendOnly(t *testing.T) {
 	r := open(t, setting{tools: many(300)})
 	n := 0
-	fake := &llmtest.Fake{Script: func(llmtest.Seen) llmtest.Reply {
+	id := r.begin(func(llmtest.Seen) llmtest.Reply {
 		n++
 		if n%3 != 0 {
 			return answers(invoke(fmt.Sprintf("tool:thing%d", n), `{}`), call(toolDiscover, fmt.Sprintf(`{"query":"thing number %d"}`, n)))
 		}
 		return text("Done.")
-	}}
-	r.model = fake
-	id := r.session()
+	})
 	for i := range 6 {
 		done(t, r.say(id, fmt.Sprintf("please do thing number %d with colours", i*7)), event.EndAnswer)
 		if n := of[event.Notice](r.events); len(n) > 0 {
 			t.Errorf("notices %+v", n)
 		}
 	}
-	appendOnly(t, fake.Requests())
+	appendOnly(t, r.fake.Requests())
 }
 
 // appendOnly checks that each request begins with the one before.
@@ -181,14 +164,12 @@ func appendOnly(t *testing.T, seen []llmtest.Seen) {
 // prefix stays.
 func TestCatalogNews(t *testing.T) {
 	r := open(t, setting{})
-	fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-	r.model = fake
-	id := r.session()
+	id := r.begin(llmtest.Always(text("Hello.")))
 	r.say(id, "hello")
 	becomes("tool:weather", "Weather forecast for a city", anySchema, reading, "sunny")(r, id)
 	r.say(id, "hello again")
 	r.say(id, "and again")
-	seen := fake.Requests()
+	seen := r.fake.Requests()
 	appendOnly(t, seen)
 	last, _ := json.Marshal(seen[2].Request.Messages)
 	if n := strings.Count(string(last), "The capabilities have changed"); n != 1 {
@@ -203,14 +184,12 @@ func TestS141Filters(t *testing.T) {
 	for _, what := range []string{"keep", "drop", "change", "fail"} {
 		f := &filter{do: what}
 		r := open(t, setting{config: func(c *Config) { c.Filters = []plugin.ContextFilter{f} }, tools: many(300)})
-		fake := &llmtest.Fake{Script: llmtest.Always(text("Hello."))}
-		r.model = fake
-		id := r.session()
+		id := r.begin(llmtest.Always(text("Hello.")))
 		done(t, r.say(id, "please do thing number 7 with colours"), event.EndAnswer)
 		if !f.saw {
 			t.Errorf("%s: the plugin did not see CAPABILITIES.md", what)
 		}
-		sent, _ := json.Marshal(fake.Requests()[0].Request.Messages)
+		sent, _ := json.Marshal(r.fake.Requests()[0].Request.Messages)
 		if shown := strings.Contains(string(sent), "Does thing number 7"); shown != (what == "keep") {
 			t.Errorf("%s: shown %v: %s", what, shown, sent)
 		}

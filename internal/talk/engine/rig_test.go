@@ -60,7 +60,7 @@ type rig struct {
 	calls []capability.Call
 	model llm.Model
 	row   model.Row
-	retry Retry // of the last turn that asked for the model
+	fake  *llmtest.Fake // the model of begin
 
 	events []event.Event // of the last turn that was watched
 	asked  event.Asked   // the last question of all of them
@@ -214,10 +214,7 @@ func open(t testing.TB, s setting) *rig {
 	r.sessions = session.New(r.db, session.Config{LockFor: s.locks})
 	r.cfg = Config{
 		Door: r.door, Sessions: r.sessions,
-		Model: func(_ context.Context, _ session.Head, retry Retry) (Model, error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.retry = retry
+		Model: func(context.Context, session.Head, Retry) (Model, error) {
 			return Model{Model: r.model, Name: "m", Row: r.row}, nil
 		},
 		Reads: func(e *door.Entry) bool { return policy.Of(e.Capability).Class == policy.Read },
@@ -315,7 +312,8 @@ func (r *rig) ticket(ctx context.Context, id string) (event.Ticket, error) {
 // begin starts a session and lets a scripted model answer in it.
 func (r *rig) begin(script llmtest.Script) string {
 	r.t.Helper()
-	r.model = &llmtest.Fake{Script: script}
+	r.fake = &llmtest.Fake{Script: script}
+	r.model = r.fake
 	return r.session()
 }
 
