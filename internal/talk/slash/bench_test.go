@@ -1,7 +1,6 @@
 package slash
 
 import (
-	"encoding/json"
 	"testing"
 )
 
@@ -26,37 +25,4 @@ func BenchmarkSlash(b *testing.B) {
 			}
 		}
 	})
-	b.Run("schema read each time", func(b *testing.B) {
-		for b.Loop() {
-			r, _ := x.Parse(benchLine)
-			sig, err := ReadSignature(json.RawMessage(benchSchema))
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := r.Call(&sig); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("plain text", func(b *testing.B) {
-		for b.Loop() {
-			if x.Is("/etc/hosts is broken, what shall I do?") {
-				b.Fatal("it is no command")
-			}
-		}
-	})
-}
-
-func BenchmarkNew(b *testing.B) {
-	commands := hundreds(500)
-	for b.Loop() {
-		New(commands)
-	}
-}
-
-func BenchmarkComplete(b *testing.B) {
-	x := New(hundreds(500))
-	for b.Loop() {
-		x.Complete("/command3", 9)
-	}
 }

@@ -2,7 +2,6 @@ package slash
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +9,18 @@ import (
 	"ken/capability"
 )
 
+// bound returns the arguments of a line by a schema.
+func bound(t *testing.T, schema, line string) (string, error) {
+	t.Helper()
+	sig, err := ReadSignature(json.RawMessage(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return arguments(New([]Command{{Name: "c", Actions: []Action{{Target: "command:c", Signature: &sig}}}}), "/c "+line)
+}
+
 func TestBind(t *testing.T) {
-	tests := []struct{ name, schema, line, want string }{
+	for _, tt := range []struct{ name, schema, line, want string }{
 		{"template order", `{"properties":{"b":{"type":"string"},"a":{"type":"number"}},"required":["b","a"]}`, "x 2.50", `{"b":"x","a":2.50}`},
 		{"list takes the middle", `{"properties":{"files":{"type":"array","items":{"type":"string"}},"dest":{"type":"string"}},"required":["dest"]}`,
 			"a b c", `{"files":["a","b"],"dest":"c"}`},
@@ -42,22 +51,12 @@ func TestBind(t *testing.T) {
 		{"what must be there comes first", `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"]}`, `x`, `{"b":"x"}`},
 		{"and what may be when there is enough", `{"properties":{"a":{"type":"string"},"n":{"type":"boolean"},"b":{"type":"string"}},"required":["b"]}`, `x y`, `{"a":"x","b":"y"}`},
 		{"other equals signs", `{"properties":{"u":{"type":"string"}}}`, `https://x?u=1&v=2`, `{"u":"https://x?u=1\u0026v=2"}`},
-	}
-	for _, tt := range tests {
-		sig, err := ReadSignature(json.RawMessage(tt.schema))
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c", Signature: &sig}}}})
-		if got, err := arguments(x, "/c "+tt.line); err != nil || got != tt.want {
+	} {
+		if got, err := bound(t, tt.schema, tt.line); err != nil || got != tt.want {
 			t.Errorf("%s: arguments of %q = %s, %v, want %s", tt.name, tt.line, got, err, tt.want)
 		}
 	}
-}
-
-func TestBindRefuses(t *testing.T) {
-	tests := []struct{ name, schema, line, want string }{
+	for _, tt := range []struct{ name, schema, line, want string }{
 		{"no parameters", `{"properties":{}}`, "x", "one argument too many"},
 		{"swallowed", `{"properties":{"v":{"type":["boolean","string"],"x-ken-flag":"--v"},"u":{"x-ken-position":1}},"required":["u"]}`,
 			"--v x", "write --v=true if the word after it"},
@@ -67,48 +66,10 @@ func TestBindRefuses(t *testing.T) {
 		{"an only choice", `{"properties":{"b":{"type":"string","enum":["x","y"]}}}`, "x y", "one argument too many"},
 		{"open twice", `{"properties":{},"additionalProperties":true}`, `--a --a`, "twice"},
 		{"open, short", `{"properties":{},"additionalProperties":true}`, `-a`, "no such flag"},
-	}
-	for _, tt := range tests {
-		sig, err := ReadSignature(json.RawMessage(tt.schema))
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c", Signature: &sig}}}})
-		if got, err := arguments(x, "/c "+tt.line); capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), tt.want) {
+	} {
+		if got, err := bound(t, tt.schema, tt.line); capability.KindOf(err) != capability.Invalid || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: arguments of %q = %s, %v, want %q", tt.name, tt.line, got, err, tt.want)
 		}
-	}
-}
-
-func TestSignatureIsReadOnce(t *testing.T) {
-	x := New([]Command{{Name: "c", Actions: []Action{{Target: "command:c"}}}})
-	broken := errors.New("no disk")
-	if _, err := x.Signature("command:c", func() (json.RawMessage, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("Signature = %v, want %v", err, broken)
-	}
-	asked := 0
-	for range 3 {
-		sig, err := x.Signature("command:c", func() (json.RawMessage, error) {
-			asked++
-			return json.RawMessage(`{"properties":{"n":{"type":"integer"}}}`), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := x.Parse("/c 7")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if call, err := r.Call(sig); err != nil || string(call.Arguments) != `{"n":7}` {
-			t.Errorf("Call = %s, %v", call.Arguments, err)
-		}
-	}
-	if asked != 1 {
-		t.Errorf("the schema was asked for %d times, want once", asked)
-	}
-	if sig, err := x.Signature("command:d", func() (json.RawMessage, error) { return nil, nil }); sig != nil || err != nil {
-		t.Errorf("Signature without a schema = %v, %v, want none", sig, err)
 	}
 }
 

@@ -73,29 +73,19 @@ func FuzzQuote(f *testing.F) {
 	for _, seed := range []string{"", "a", "a b", "it's", `"`, `'"\`, "--x", "a=b", "é\u00a0", "\n", "“", "—x", `\`, "-", "//", "a\tb"} {
 		f.Add(seed)
 	}
-	f.Fuzz(checkQuote[*testing.T])
-}
-
-func TestQuoteRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { checkQuote(t, rapid.String().Draw(t, "word")) })
-}
-
-func checkQuote[T interface {
-	Helper()
-	Errorf(string, ...any)
-}](t T, s string) {
-	t.Helper()
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		return
-	}
-	words, fault := split("x "+Quote(s)+" y", 1)
-	if fault != nil || len(words) != 2 || words[0].text != s {
-		t.Errorf("split(Quote(%q) = %s) = %+v, %v", s, Quote(s), words, fault)
-		return
-	}
-	if isFlag(words[0]) || words[0].is("--") || strings.Contains(s, "=") && words[0].bare > strings.Index(s, "=") {
-		t.Errorf("Quote(%q) = %s is read as more than a word", s, Quote(s))
-	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+			return
+		}
+		words, fault := split("x "+Quote(s)+" y", 1)
+		if fault != nil || len(words) != 2 || words[0].text != s {
+			t.Errorf("split(Quote(%q) = %s) = %+v, %v", s, Quote(s), words, fault)
+			return
+		}
+		if isFlag(words[0]) || words[0].is("--") || strings.Contains(s, "=") && words[0].bare > strings.Index(s, "=") {
+			t.Errorf("Quote(%q) = %s is read as more than a word", s, Quote(s))
+		}
+	})
 }
 
 // TestArgumentsRoundTrip: words that were quoted come out as the arguments of
