@@ -134,16 +134,6 @@ func TestRetryWaits(t *testing.T) {
 	})
 }
 
-func TestRetryJitters(t *testing.T) {
-	seen := map[time.Duration]bool{}
-	for range 50 {
-		seen[Retry{}.filled().wait(3, 0)] = true
-	}
-	if len(seen) < 10 {
-		t.Errorf("50 waits have %d lengths, want many", len(seen))
-	}
-}
-
 // TestRetrySchedule measures the waits of a whole conversation, S3.U02.
 func TestRetrySchedule(t *testing.T) {
 	hinted := func(d time.Duration) scene {
@@ -218,38 +208,4 @@ func TestAbortDuringWait(t *testing.T) {
 			t.Errorf("ended after %v and %d attempts, want 10s and 1", took, len(p.at))
 		}
 	})
-}
-
-// TestAbortIsNotRetried: an attempt that failed because the caller left is no
-// reason for another.
-func TestAbortIsNotRetried(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	p := fails(llm.Unreachable)
-	_, err := run(ctx, Config{}, p)
-	if !errors.Is(err, context.Canceled) || len(p.at) != 1 {
-		t.Errorf("Generate = %v after %d attempts, want context.Canceled after 1", err, len(p.at))
-	}
-}
-
-// TestBreakEndsAttempt: who breaks out of the loop gets no more, and the
-// attempt returns.
-func TestBreakEndsAttempt(t *testing.T) {
-	ended := false
-	seq := Generate(t.Context(), Config{}, func(context.Context) iter.Seq2[llm.Chunk, error] {
-		return func(yield func(llm.Chunk, error) bool) {
-			defer func() { ended = true }()
-			for yield(llm.Chunk{Text: "x"}, nil) {
-			}
-		}
-	})
-	n := 0
-	for range seq {
-		if n++; n == 3 {
-			break
-		}
-	}
-	if n != 3 || !ended {
-		t.Errorf("%d chunks, attempt ended: %v; want 3, true", n, ended)
-	}
 }

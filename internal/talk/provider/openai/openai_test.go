@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/internal/talk/provider"
+	"ken/internal/testkit"
 	"ken/internal/testkit/wiretest"
 	"ken/llm"
 
@@ -169,6 +170,22 @@ func TestNoKey(t *testing.T) {
 	cfg.Key = nil
 	if got := wiretest.Render(NewChat(cfg).Generate(t.Context(), hello())); got != wantHi {
 		t.Errorf("Generate =\n%s", got)
+	}
+}
+
+// TestLargeFlood checks that an answer without an end is ended.
+func TestLargeFlood(t *testing.T) {
+	testkit.CI(t, "reads megabytes")
+	piece := strings.Repeat("x", 1<<20)
+	_, cfg := serve(t, func(w http.ResponseWriter, r *http.Request, _ string) {
+		for r.Context().Err() == nil {
+			if _, err := fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", piece); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := wiretest.Ask(t.Context(), NewChat(cfg), hello()); llm.KindOf(err) != llm.Malformed || !strings.Contains(err.Error(), "16 MiB") {
+		t.Errorf("Generate of a flood = %v, want malformed after 16 MiB", err)
 	}
 }
 
