@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ken/capability"
 	"ken/internal/config"
@@ -200,31 +199,6 @@ func TestGivenModel(t *testing.T) {
 	}
 	if text, err := b.Reach(t.Context()); err != nil || text != "the program's own model" {
 		t.Errorf("Reach() = %q, %v", text, err)
-	}
-}
-
-// TestRetriesAreTold: a provider that is asked again later says so first.
-func TestRetriesAreTold(t *testing.T) {
-	for _, w := range llmtest.Wires() {
-		t.Run(string(w), func(t *testing.T) {
-			t.Parallel() // each waits a second
-			server := llmtest.Serve(t, w, llmtest.Replies(llmtest.Reply{Fault: llmtest.Rate, RetryAfter: time.Second}, llmtest.Reply{Text: "Hello."}))
-			b := newBench(t, string(w), server.URL())
-			b.withKey(t, "k")
-			var told []time.Duration
-			turn, err := b.ForTurn(func(after time.Duration, err error) {
-				if err == nil {
-					t.Error("a retry without its cause")
-				}
-				told = append(told, after)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := asked(t, turn); got != "Hello." || !slices.Equal(told, []time.Duration{time.Second}) {
-				t.Errorf("the model says %q after waits of %v, want one of a second", got, told)
-			}
-		})
 	}
 }
 
