@@ -278,11 +278,3 @@ func TestSearched(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAdd(b *testing.B) {
-	in := AddInput{Delivery: model.Inline, Found: found(map[string]float64{"a": 0.9, "b": 0.8}, "c", "d", "e"), Offers: []Offer{offer("a", 120), offer("b", 120), offer("c", 120)}}
-	b.ReportAllocs()
-	for b.Loop() {
-		Add(in)
-	}
-}

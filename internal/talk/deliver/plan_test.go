@@ -138,11 +138,3 @@ func TestLiveOf(t *testing.T) {
 		t.Error("the zero Live knows something")
 	}
 }
-
-func BenchmarkBegin(b *testing.B) {
-	in := PlanInput{Row: row(b, model.Messages, "claude-opus-5-5"), All: offers(200, 300), Last: own()}
-	b.ReportAllocs()
-	for b.Loop() {
-		Begin(in)
-	}
-}

@@ -263,13 +263,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func BenchmarkTable(b *testing.B) {
-	table := model.NewTable(nil)
-	for b.Loop() {
-		table.Find(model.Responses, "openai/gpt-6-luna-2026-09-22")
-	}
-}
-
 func TestOwnPricesCountFirst(t *testing.T) {
 	own := []model.Row{{Pattern: "my-*", Window: 1000, Price: model.Price{Input: 1, Output: 2}}}
 	table := model.NewTable(own).Priced(map[string]model.Price{"My-Model": {Input: 7, Output: 9}})

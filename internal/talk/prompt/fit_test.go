@@ -414,31 +414,3 @@ func TestTranscriptHasOneVoiceALine(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkFit(b *testing.B) {
-	h := &talk{}
-	for range 200 {
-		h.user("please")
-		h.results(50, h.call(2)...)
-		h.add(text(session.Assistant, "done"))
-	}
-	live := session.Live(h.entries)
-	b.ReportAllocs()
-	for b.Loop() {
-		prompt.Fit(live, 1000, 100, prompt.Numbers{Window: 1 << 20})
-	}
-}
-
-func BenchmarkMessages(b *testing.B) {
-	h := &talk{}
-	for range 50 {
-		h.user("please")
-		h.results(50, h.call(2)...)
-		h.add(text(session.Assistant, "done"))
-	}
-	live := session.Live(h.entries)
-	b.ReportAllocs()
-	for b.Loop() {
-		prompt.Messages(live)
-	}
-}

@@ -20,8 +20,14 @@ import (
 
 var run = &capability.Recipe{Runner: "function.call"}
 
+// A rig is a Reader of a catalog that a test can change.
+type rig struct {
+	Reader
+	catalog *catalog.Catalog
+}
+
 // reader returns a Reader of a small catalog, and its source.
-func reader(t *testing.T) (Reader, *source.Memory) {
+func reader(t *testing.T) (rig, *source.Memory) {
 	t.Helper()
 	m := source.NewMemory("test", capability.TrustUser)
 	put := func(c capability.Capability) {
@@ -59,7 +65,7 @@ func reader(t *testing.T) (Reader, *source.Memory) {
 	})
 	r := Reader{Door: d, Cache: &Cache{}, Degraded: func(text string) { t.Errorf("degraded: %s", text) }}
 	r.View = d.View(capability.Principal{ID: "somebody"})
-	return r, m
+	return rig{r, c}, m
 }
 
 func names(list []deliver.Offer) (out []string) {
@@ -120,7 +126,10 @@ func TestChanged(t *testing.T) {
 		t.Errorf("Changed of what is the same = %q, %v", text, marks)
 	}
 	m.Put(capability.Capability{Name: "weather", Description: "Weather of the sea", Run: run}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
-	r = again(t, r, m)
+	if err := r.catalog.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.View = r.Door.View(capability.Principal{ID: "somebody"})
 	text, marks := r.Changed(t.Context(), model.Whole, nil, live)
 	if !strings.Contains(text, "weather:\n") || !strings.Contains(text, "Weather of the sea") || len(marks) != 1 {
 		t.Errorf("Changed = %q, %v", text, marks)
@@ -132,25 +141,6 @@ func TestChanged(t *testing.T) {
 	if text, _ := r.Changed(t.Context(), model.PerTurn, nil, live); text != "" {
 		t.Errorf("Changed with the tools of each turn = %q", text)
 	}
-}
-
-// again returns the reader after its catalog was loaded again.
-func again(t *testing.T, r Reader, m *source.Memory) Reader {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := door.New(door.Config{Rules: func() *policy.Rules { return rules }, Catalog: c, Finder: discover.NewFinder(discover.Parts{Source: c})})
-	r.Door, r.View = d, d.View(capability.Principal{ID: "somebody"})
-	return r
 }
 
 // TestPlainSchema: what is no schema becomes the schema of any object, and a long
