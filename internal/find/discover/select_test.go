@@ -116,59 +116,35 @@ func TestAttachedUsedAndPinned(t *testing.T) {
 
 // TestForceInclude: cards are forced as cards, and every refusal is told.
 func TestForceInclude(t *testing.T) {
-	w := of(t, office()...)
-	tests := []struct {
-		name   string
-		force  []capability.ID
-		change func(*Config, *Query)
-		briefs []capability.ID
-		cards  []capability.ID
-		fulls  []capability.ID
-		reason string // of the first forced
-	}{
-		{"a tool comes first and in full", []capability.ID{"tool:calendar"}, nil, []capability.ID{"tool:calendar", "tool:weather", "tool:geocode", "tool:http"}, nil, []capability.ID{"tool:calendar", "tool:weather"}, ""},
-		{"a hit is not shown twice", []capability.ID{"tool:weather"}, nil, []capability.ID{"tool:weather"}, nil, []capability.ID{"tool:weather"}, ""},
-		{"a card", []capability.ID{"card:tides", "card:tides"}, nil, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, []capability.ID{"card:tides"}, []capability.ID{"tool:weather"}, ""},
-		{"a card without triggers", []capability.ID{"card:silent"}, nil, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, []capability.ID{"card:silent"}, []capability.ID{"tool:weather"}, ""},
-		{"a card while cards are off", []capability.ID{"card:tides"}, func(c *Config, _ *Query) { c.Cards = false }, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, nil, []capability.ID{"tool:weather"}, "capabilities.enabled is false"},
-		{"an excluded card", []capability.ID{"card:tides"}, func(c *Config, _ *Query) { c.Exclude = c.ForceInclude }, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, nil, []capability.ID{"tool:weather"}, "counts before forceInclude"},
-		{"one that the filter refuses", []capability.ID{"skill:poetry"}, func(_ *Config, q *Query) { q.Filter.Kinds = []capability.Kind{capability.KindTool} }, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, nil, []capability.ID{"tool:weather"}, "the query's filter keeps it out"},
-		{"nobody", []capability.ID{"tool:none"}, nil, []capability.ID{"tool:weather", "tool:geocode", "tool:http"}, nil, []capability.ID{"tool:weather"}, "not in the catalog"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg, q := Defaults(), Query{Text: "weather forecast for the city"}
-			cfg.ForceInclude = tt.force
-			if tt.change != nil {
-				tt.change(&cfg, &q)
-			}
-			sel := w.ask(t, q, cfg)
-			if !slices.Equal(idsOf(sel.Briefs), tt.briefs) || !slices.Equal(idsOf(sel.Cards), tt.cards) || !slices.Equal(idsOf(sel.Fulls), tt.fulls) {
-				t.Errorf("briefs %v, cards %v, fulls %v; want %v, %v, %v", idsOf(sel.Briefs), idsOf(sel.Cards), idsOf(sel.Fulls), tt.briefs, tt.cards, tt.fulls)
-			}
-			if got := reason(sel, tt.force[0]); !strings.Contains(got, tt.reason) || tt.reason == "" && got != "" {
-				t.Errorf("skipped for %q, want %q", got, tt.reason)
-			}
-		})
-	}
+	q := says("weather forecast for the city")
+	only := q
+	only.Filter.Kinds = []capability.Kind{capability.KindTool}
+	force := func(ids ...capability.ID) func(*Config) { return func(c *Config) { c.ForceInclude = ids } }
+	of(t, office()...).chooses(t,
+		choice{"a tool comes first and in full", q, force("tool:calendar"), "tool:calendar tool:weather tool:geocode tool:http |  | tool:calendar tool:weather", "tool:calendar: "},
+		choice{"a hit is not shown twice", q, force("tool:weather"), "tool:weather |  | tool:weather", "tool:weather: "},
+		choice{"a card", q, force("card:tides", "card:tides"), "tool:weather tool:geocode tool:http | card:tides | tool:weather", "card:tides: "},
+		choice{"a card without triggers", q, force("card:silent"), "tool:weather tool:geocode tool:http | card:silent | tool:weather", "card:silent: "},
+		choice{"a card while cards are off", q, func(c *Config) { force("card:tides")(c); c.Cards = false }, "tool:weather tool:geocode tool:http |  | tool:weather", "card:tides: capabilities.enabled is false"},
+		choice{"an excluded card", q, func(c *Config) { force("card:tides")(c); c.Exclude = c.ForceInclude }, "tool:weather tool:geocode tool:http |  | tool:weather", "card:tides: counts before forceInclude"},
+		choice{"one that the filter refuses", only, force("skill:poetry"), "tool:weather tool:geocode tool:http |  | tool:weather", "skill:poetry: the query's filter keeps it out"},
+		choice{"nobody", q, force("tool:none"), "tool:weather tool:geocode tool:http |  | tool:weather", "tool:none: not in the catalog"},
+	)
 }
 
 // TestExcludeIsToldByName: the best three, and only where they would have
 // passed the filter.
 func TestExcludeIsToldByName(t *testing.T) {
-	w := of(t, office()...)
-	cfg := Defaults()
-	cfg.Exclude = []capability.ID{"tool:web-search", "tool:file-search", "tool:calendar"}
-	sel := w.find(t, "search files on this machine", cfg)
-	for id, want := range map[capability.ID]string{"tool:web-search": "capabilities.exclude names it", "tool:file-search": "capabilities.exclude names it", "tool:calendar": ""} {
-		if got := reason(sel, id); got != want {
-			t.Errorf("%s was skipped for %q, want %q", id, got, want)
-		}
-	}
-	sel = w.ask(t, Query{Text: "search files on this machine", Filter: Filter{Kinds: []capability.Kind{capability.KindSkill}}}, cfg)
-	if got := reason(sel, "tool:file-search"); got != "" {
-		t.Errorf("with kind skill tool:file-search was skipped for %q, want nothing said", got)
-	}
+	exclude := func(c *Config) { c.Exclude = []capability.ID{"tool:web-search", "tool:file-search", "tool:calendar"} }
+	q := says("search files on this machine")
+	skills := q
+	skills.Filter.Kinds = []capability.Kind{capability.KindSkill}
+	of(t, office()...).chooses(t,
+		choice{"the best", q, exclude, "tool:news-search", "tool:file-search: capabilities.exclude names it"},
+		choice{"another of the best", q, exclude, "tool:news-search", "tool:web-search: capabilities.exclude names it"},
+		choice{"no word of it", q, exclude, "tool:news-search", "tool:calendar: "},
+		choice{"not of the kind", skills, exclude, "", "tool:file-search: "},
+	)
 }
 
 // TestPriorsReorderOnly: what was learned decides between what is near, and
@@ -274,65 +250,45 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestCards: a card that is called for is a card and no brief.
+// TestCards: a card that is called for is a card and no brief. One that was shown
+// before needs half of the threshold.
 func TestCards(t *testing.T) {
-	w := of(t, office()...)
-	half, most := 0.5, 0.9
-	tests := []struct {
-		name   string
-		q      Query
-		change func(*Config)
-		cards  []capability.ID
-		reason string // why card:tides was left out
-	}{
-		{"called by a keyword", Query{Text: "when is high tide in the harbour"}, nil, []capability.ID{"card:tides"}, ""},
-		{"called by an earlier message", Query{Text: "and tomorrow?", Before: []card.Message{message("when is high tide in the harbour")}}, func(c *Config) { c.Card.Threshold = &half }, []capability.ID{"card:tides"}, ""},
-		{"called by a tag", Query{Text: "hello", RouterTags: []string{"Money"}}, nil, []capability.ID{"card:billing"}, ""},
-		{"not called", Query{Text: "hello"}, nil, nil, ""},
-		{"off", Query{Text: "when is high tide in the harbour"}, func(c *Config) { c.Cards = false }, nil, ""},
-		{"excluded", Query{Text: "when is high tide in the harbour"}, func(c *Config) { c.Exclude = []capability.ID{"card:tides"} }, nil, "capabilities.exclude names it"},
-		{"filtered", Query{Text: "when is high tide in the harbour", Filter: Filter{Kinds: []capability.Kind{capability.KindTool}}}, nil, nil, ""},
-		{"no budget", Query{Text: "when is high tide in the harbour"}, func(c *Config) { c.Budget.Cards = 5 }, nil, "capabilities.maxTokens 5"},
-		{"another threshold", Query{Text: "a tide of visitors"}, func(c *Config) { one := 1.0; c.Card.Threshold = &one }, nil, "is below capabilities.confidenceThreshold"},
-		{"not called loudly enough", Query{Text: "and tomorrow?", Before: []card.Message{message("when is high tide in the harbour")}}, func(c *Config) { c.Card.Threshold = &most }, nil, "is below capabilities.confidenceThreshold"},
-		{"shown before, so half is enough", Query{Text: "and tomorrow?", Shown: []capability.ID{"card:tides"}, Before: []card.Message{message("when is high tide in the harbour")}}, func(c *Config) { c.Card.Threshold = &most }, []capability.ID{"card:tides"}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg := Defaults()
-			cfg.MinRelevance = 0
-			if tt.change != nil {
-				tt.change(&cfg)
-			}
-			sel := w.ask(t, tt.q, cfg)
-			if !slices.Equal(idsOf(sel.Cards), tt.cards) {
-				t.Errorf("cards = %v, want %v; skipped %+v", idsOf(sel.Cards), tt.cards, sel.Skipped)
-			}
-			for _, id := range tt.cards {
-				if slices.Contains(idsOf(sel.Briefs), id) || slices.Contains(idsOf(sel.Fulls), id) || !strings.Contains(sel.CardsText(), "Injected: "+string(id)) {
-					t.Errorf("%s is a brief or full text too, or not in %q", id, sel.CardsText())
-				}
-			}
-			if tt.reason != "" && !strings.Contains(reason(sel, "card:tides"), tt.reason) {
-				t.Errorf("skipped for %q, want %q", reason(sel, "card:tides"), tt.reason)
-			}
-		})
+	tide, later := says("when is high tide in the harbour"), says("and tomorrow?")
+	later.Before = []card.Message{message(tide.Text)}
+	tool, shownBefore := tide, later
+	tool.Filter.Kinds = []capability.Kind{capability.KindTool}
+	shownBefore.Shown = []capability.ID{"card:tides"}
+	threshold := func(x float64) func(*Config) { return func(c *Config) { c.MinRelevance, c.Card.Threshold = 0, &x } }
+	of(t, office()...).chooses(t,
+		choice{"called by a keyword", tide, nil, " | card:tides", "card:tides: "},
+		choice{"called by an earlier message", later, threshold(0.5), " | card:tides", "card:tides: "},
+		choice{"called by a tag", Query{Text: "hello", RouterTags: []string{"Money"}}, nil, " | card:billing", ""},
+		choice{"not called", says("hello"), nil, "", ""},
+		choice{"off", tide, func(c *Config) { c.Cards = false }, "", ""},
+		choice{"excluded", tide, func(c *Config) { c.Exclude = []capability.ID{"card:tides"} }, "", "card:tides: capabilities.exclude names it"},
+		choice{"filtered", tool, nil, "", ""},
+		choice{"no budget", tide, func(c *Config) { c.Budget.Cards = 5 }, "", "card:tides: capabilities.maxTokens 5"},
+		choice{"another threshold", says("a tide of visitors"), threshold(1), "", "card:tides: is below capabilities.confidenceThreshold"},
+		choice{"not called loudly enough", later, threshold(0.9), "", "card:tides: is below capabilities.confidenceThreshold"},
+		choice{"shown before, so half is enough", shownBefore, threshold(0.9), " | card:tides", "card:tides: "},
+		// A card comes by its triggers; a model that searches finds it by its words.
+		choice{"none of its triggers", says("tables of the coast"), threshold(0.6), "", ""},
+		choice{"among cards", Query{Text: "tables of the coast", AmongCards: true}, threshold(0.6), "card:tides |  | card:tides", ""},
+	)
+	if a := of(t, office()...).call(t, ToolDiscover, `{"query":"tables of the coast"}`); !strings.HasPrefix(a.Text, "card:tides tides()") {
+		t.Errorf("the tool says %q, want card:tides", a.Text)
 	}
 }
 
 // TestCardsNeedTheirTime: the time of the query decides, and none is unknown.
 func TestCardsNeedTheirTime(t *testing.T) {
-	w := of(t, thing{
+	at := func(hour int) Query {
+		return Query{Text: "the tide", Now: time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC)}
+	}
+	of(t, thing{
 		capability.Capability{Kind: capability.KindCard, Name: "night", Triggers: &capability.Triggers{Keywords: []string{"tide"}, TimeOfDay: []string{"22:00-06:00"}, ConfidenceThreshold: 0.3}},
 		capability.Detail{Body: "It is dark."},
-	})
-	for at, want := range map[time.Time]int{
-		time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC): 1, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC): 0, {}: 0,
-	} {
-		if sel := w.ask(t, Query{Text: "the tide", Now: at}, Defaults()); len(sel.Cards) != want {
-			t.Errorf("at %v cards = %v, want %d", at, idsOf(sel.Cards), want)
-		}
-	}
+	}).chooses(t, choice{"at night", at(23), nil, " | card:night", ""}, choice{"at noon", at(12), nil, "", ""}, choice{"at no time", says("the tide"), nil, "", ""})
 }
 
 // TestQuarantinedCardsTakeNoRoom: a set of cards reads only so many regular
@@ -362,20 +318,14 @@ func TestQuarantinedCardsTakeNoRoom(t *testing.T) {
 
 // TestFullTexts: the best so many, nothing twice, and never what only came along.
 func TestFullTexts(t *testing.T) {
+	full := func(k int) func(*Config) { return func(c *Config) { c.FullK, c.TopK, c.MinRelevance = k, 2, 0 } }
+	q := says("tool:weather tool:news-search")
 	w := of(t, office()...)
-	for fullK, want := range map[int][]capability.ID{
-		-3: nil, 0: nil, 1: {"tool:news-search"}, 2: {"tool:news-search", "tool:weather"}, 9: {"tool:news-search", "tool:weather"},
-	} {
-		cfg := Defaults()
-		cfg.FullK, cfg.TopK, cfg.MinRelevance = fullK, 2, 0
-		sel := w.find(t, "tool:weather tool:news-search", cfg)
-		if got := idsOf(sel.Fulls); !slices.Equal(got, want) {
-			t.Errorf("tier2TopK %d: fulls = %v, want %v", fullK, got, want)
-		}
-		for _, f := range sel.Fulls {
-			if f.Score != 1 || !slices.Equal(f.Why, []string{"the message names it"}) {
-				t.Errorf("full %s has score %v and reasons %q, want those of its brief", f.ID, f.Score, f.Why)
-			}
+	w.chooses(t, choice{"-3", q, full(-3), "tool:news-search tool:weather tool:geocode tool:http", ""}, choice{"0", q, full(0), "tool:news-search tool:weather tool:geocode tool:http", ""}, choice{"1", q, full(1), "tool:news-search tool:weather tool:geocode tool:http |  | tool:news-search", ""},
+		choice{"2", q, full(2), "tool:news-search tool:weather tool:geocode tool:http |  | tool:news-search tool:weather", ""}, choice{"9", q, full(9), "tool:news-search tool:weather tool:geocode tool:http |  | tool:news-search tool:weather", ""})
+	for _, f := range w.find(t, q.Text, Defaults()).Fulls {
+		if f.Score != 1 || !slices.Equal(f.Why, []string{"the message names it"}) {
+			t.Errorf("full %s has score %v and reasons %q, want those of its brief", f.ID, f.Score, f.Why)
 		}
 	}
 }
@@ -383,60 +333,29 @@ func TestFullTexts(t *testing.T) {
 // TestFullTextsAreWorthIt: what can be used here comes before what cannot, and
 // what is hardly relevant is not shown in full, the best excepted.
 func TestFullTextsAreWorthIt(t *testing.T) {
-	w := of(t,
+	open := func(c *Config) { c.MinRelevance, c.TailRelevance = 0, 0 }
+	of(t,
 		thing{Capability: capability.Capability{Name: "a-search", Description: "Search", RequiredSecrets: []string{"KEY"}}},
 		thing{Capability: capability.Capability{Name: "b-search", Description: "Search"}},
 		thing{Capability: capability.Capability{Name: "c-search", Description: "Search"}},
+	).chooses(t,
+		choice{"those that can be used", says("tool:a-search tool:b-search tool:c-search"), open, "tool:a-search tool:b-search tool:c-search |  | tool:b-search tool:c-search", ""},
+		choice{"the best alone", says("tool:b-search tool:c-search"), func(c *Config) { open(c); c.FullRelevance = 1.1 }, "tool:b-search tool:c-search tool:a-search |  | tool:b-search", "tool:c-search: discovery.tier2MinRelevance 1.100"},
 	)
-	cfg := Defaults()
-	cfg.MinRelevance, cfg.TailRelevance = 0, 0
-	sel := w.find(t, "tool:a-search tool:b-search tool:c-search", cfg)
-	if got := idsOf(sel.Briefs); !slices.Equal(got, []capability.ID{"tool:a-search", "tool:b-search", "tool:c-search"}) {
-		t.Fatalf("briefs = %v, want all by id", got)
-	}
-	if got := idsOf(sel.Fulls); !slices.Equal(got, []capability.ID{"tool:b-search", "tool:c-search"}) {
-		t.Errorf("fulls = %v, want those that can be used", got)
-	}
-	cfg.FullRelevance = 1.1
-	sel = w.find(t, "tool:b-search tool:c-search", cfg)
-	if got := idsOf(sel.Fulls); !slices.Equal(got, []capability.ID{"tool:b-search"}) || !strings.Contains(reason(sel, "tool:c-search"), "discovery.tier2MinRelevance 1.100") {
-		t.Errorf("fulls = %v, skipped %v; want the best alone, and why", got, sel.Skipped)
-	}
 }
 
 // TestNamesStandForIDs: where the configuration has a name, all that are called
 // so are meant.
 func TestNamesStandForIDs(t *testing.T) {
-	w := of(t, office()...)
+	w, q := of(t, office()...), says("weather forecast for the city")
+	names := func(c *Config) {
+		c.Exclude, c.ForceInclude = []capability.ID{"geocode"}, []capability.ID{"calendar", "tides", "nobody"}
+	}
+	w.chooses(t, choice{"names", q, names, "tool:calendar tool:weather tool:http | card:tides | tool:calendar tool:weather", "tool:calendar: "})
 	cfg := Defaults()
-	cfg.Exclude, cfg.ForceInclude = []capability.ID{"geocode"}, []capability.ID{"calendar", "tides", "nobody"}
-	sel := w.find(t, "weather forecast for the city", cfg)
-	if got := idsOf(sel.Briefs); !slices.Equal(got, []capability.ID{"tool:calendar", "tool:weather", "tool:http"}) {
-		t.Errorf("briefs = %v, want tool:calendar and not tool:geocode", got)
-	}
-	if got := idsOf(sel.Cards); !slices.Equal(got, []capability.ID{"card:tides"}) {
-		t.Errorf("cards = %v, want card:tides", got)
-	}
-	if got := reason(sel, "nobody"); !strings.Contains(got, "not in the catalog") {
+	names(&cfg)
+	if got := reason(w.ask(t, q, cfg), "nobody"); !strings.Contains(got, "not in the catalog") {
 		t.Errorf("nobody was skipped for %q, want that it is not in the catalog", got)
-	}
-}
-
-// TestCardsAreCalledNotFound: a card comes by its triggers; a model that
-// searches finds it by its words.
-func TestCardsAreCalledNotFound(t *testing.T) {
-	w := of(t, office()...)
-	cfg := Defaults()
-	cfg.MinRelevance = 0
-	sel := w.find(t, "tables of the coast", cfg)
-	if slices.Contains(named(sel), "card:tides") {
-		t.Errorf("%v are named, want no card that its triggers do not call for", named(sel))
-	}
-	if sel := w.ask(t, Query{Text: "tables of the coast", AmongCards: true}, cfg); len(sel.Briefs) == 0 || sel.Briefs[0].ID != "card:tides" {
-		t.Errorf("among cards briefs = %v, want card:tides", idsOf(sel.Briefs))
-	}
-	if a := w.call(t, ToolDiscover, `{"query":"tables of the coast"}`); !strings.HasPrefix(a.Text, "card:tides tides()") {
-		t.Errorf("the tool says %q, want card:tides", a.Text)
 	}
 }
 
