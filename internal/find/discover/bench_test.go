@@ -3,16 +3,11 @@
 package discover
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,80 +19,23 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
+	"ken/internal/testkit/indextest"
 )
 
-// benchRows reads a set of the measured corpora.
-func benchRows[T any](b testing.TB, parts ...string) []T {
-	b.Helper()
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		b.Skip("KEN_BENCH is not set: the sets to measure on are not here")
-	}
-	f, err := os.Open(filepath.Join(append([]string{dir}, parts...)...))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	var out []T
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var row T
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			b.Fatal(err)
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
-type benchTool struct {
-	ID, Name, Description, Category string
-	Tags                            []string
-	Parameters                      []capability.Parameter
-	Schema                          json.RawMessage `json:"input_schema"`
-}
-
-// benchCatalog makes a catalog of n real tools, and beyond those there are, of
-// mixtures of two.
+// benchCatalog makes a catalog of n tools, real ones first.
 func benchCatalog(b testing.TB, n int) *catalog.Catalog {
 	b.Helper()
-	tools := slices.Concat(
-		benchRows[benchTool](b, "catalog", "toucan", "corpus.jsonl"), benchRows[benchTool](b, "catalog", "npm-mcp", "corpus.jsonl"))
-	random := rand.New(rand.NewPCG(1, 1))
-	random.Shuffle(len(tools), func(i, j int) { tools[i], tools[j] = tools[j], tools[i] })
-	m := make(fixed, n)
-	for i := range m {
-		t := tools[i%len(tools)]
-		if i >= len(tools) {
-			other := tools[random.IntN(len(tools))]
-			_, rest, _ := strings.Cut(other.Name, "_")
-			t.Name += "_" + rest
-			t.Description = t.Description[:len(t.Description)/2] + other.Description[len(other.Description)/2:]
-			t.Parameters, t.Schema = other.Parameters, other.Schema
-		}
-		m[i].Capability = capability.Capability{
-			ID: capability.ID(fmt.Sprintf("%d/%s", i, t.ID)), Kind: capability.KindTool, Name: t.Name, Description: t.Description,
-			Category: t.Category, Tags: t.Tags, Parameters: t.Parameters, Hash: fmt.Sprint(i), Trust: capability.TrustUser,
-			Origin: capability.Origin{Source: "bench"},
-		}
-		m[i].Detail = capability.Detail{Schema: t.Schema}
+	var m fixed
+	for i, r := range indextest.RealTools(b, n) {
+		c := r.Capability(fmt.Sprint(i, "/", r.ID))
+		c.Hash, c.Trust, c.Origin = fmt.Sprint(i), capability.TrustUser, capability.Origin{Source: "bench"}
+		m = append(m, thing{*c, capability.Detail{Schema: r.Schema}})
 	}
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Load(context.Background()); err != nil {
-		b.Fatal(err)
-	}
-	return c
+	return loaded(b, catalog.Config{Sources: []capability.Source{m}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 }
 
 // fixed is a source of things that are already read and scanned.
-type fixed []struct {
-	capability.Capability
-	capability.Detail
-}
+type fixed []thing
 
 func (fixed) Name() string { return "bench" }
 
@@ -118,7 +56,7 @@ func (f fixed) Detail(_ context.Context, c *capability.Capability) (capability.D
 func devMessages(b testing.TB) []string {
 	var out []string
 	for _, set := range []string{"acebench-en", "bfcl-multiturn", "restbench"} {
-		for _, r := range benchRows[struct{ Query string }](b, "dev", set, "queries.jsonl") {
+		for _, r := range indextest.ReadRows(b, indextest.Measured(b, "dev", set, "queries.jsonl")) {
 			out = append(out, r.Query)
 		}
 	}
@@ -259,29 +197,18 @@ func cpuTime(b *testing.B) time.Duration {
 
 // BenchmarkMemory tells what a catalog takes once it was searched.
 func BenchmarkMemory(b *testing.B) {
-	for set, path := range map[string]string{"npm-mcp": "npm-mcp", "toucan": "toucan"} {
+	for _, set := range []string{"npm-mcp", "toucan"} {
 		b.Run(set, func(b *testing.B) {
-			dir := os.Getenv("KEN_BENCH")
-			if dir == "" {
-				b.Skip("KEN_BENCH is not set: the sets to measure on are not here")
-			}
+			path := indextest.Measured(b, "catalog", set, "corpus.jsonl")
 			for b.Loop() {
 				before := heap()
-				tree := source.NewTree(source.TreeConfig{Name: set, Path: filepath.Join(dir, "catalog", path, "corpus.jsonl"), Trust: capability.TrustUser})
-				c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := c.Load(context.Background()); err != nil {
-					b.Fatal(err)
-				}
+				tree := source.NewTree(source.TreeConfig{Name: set, Path: path, Trust: capability.TrustUser})
+				c := loaded(b, catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 				f := NewFinder(Parts{Source: c})
-				v := f.See(c.Snapshot(), "", nil)
-				if _, err := f.Find(context.Background(), v, Query{Text: "open an issue about the login page"}, Defaults()); err != nil {
-					b.Fatal(err)
-				}
+				w := &world{f, c, f.See(c.Snapshot(), "", nil)}
+				w.find(b, "open an issue about the login page", Defaults())
 				b.ReportMetric(float64(heap()-before)/1e6, "heap-MB")
-				runtime.KeepAlive(v)
+				runtime.KeepAlive(w)
 				tree.Close()
 			}
 		})

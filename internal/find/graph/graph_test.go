@@ -254,3 +254,14 @@ func TestEmptyGraph(t *testing.T) {
 		}
 	}
 }
+
+// tenfold makes a preset of every ten.
+func tenfold(n int) []capability.Preset {
+	var out []capability.Preset
+	names := memberNames(n)
+	for len(names) >= 10 {
+		out = append(out, capability.Preset{Name: names[0], Members: names[:10]})
+		names = names[10:]
+	}
+	return out
+}

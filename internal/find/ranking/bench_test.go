@@ -4,11 +4,7 @@ package ranking
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,33 +14,12 @@ import (
 	"ken/internal/testkit/indextest"
 )
 
-// benchCatalog returns n capabilities: real ones, and beyond those we have,
-// mixtures of two of them.
+// benchCatalog returns n capabilities, real ones first.
 func benchCatalog(b *testing.B, n int) []*capability.Capability {
 	b.Helper()
-	dir := os.Getenv("KEN_BENCH")
-	if dir == "" {
-		b.Skip("KEN_BENCH is not set: the catalogs to measure on are not here")
-	}
-	var real []*capability.Capability
-	for _, name := range []string{"toucan", "npm-mcp"} {
-		for _, r := range indextest.ReadRows(b, filepath.Join(dir, "catalog", name, "corpus.jsonl")) {
-			real = append(real, &capability.Capability{
-				ID: capability.ID(name + "/" + r.ID), Name: r.Name, Description: r.Description, Category: r.Category, Tags: r.Tags, Parameters: r.Parameters,
-			})
-		}
-	}
-	random := rand.New(rand.NewPCG(1, 1))
-	random.Shuffle(len(real), func(i, j int) { real[i], real[j] = real[j], real[i] })
-	list := real[:min(n, len(real))]
-	for i := len(list); i < n; i++ {
-		x, y := real[random.IntN(len(real))], real[random.IntN(len(real))]
-		name, _, _ := strings.Cut(x.Name, "_")
-		_, rest, _ := strings.Cut(y.Name, "_")
-		list = append(list, &capability.Capability{
-			ID: capability.ID(fmt.Sprintf("mix/%d", i)), Name: fmt.Sprintf("%s_%s_%d", name, rest, i),
-			Description: x.Description[:len(x.Description)/2] + y.Description[len(y.Description)/2:], Category: x.Category, Tags: y.Tags, Parameters: y.Parameters,
-		})
+	var list []*capability.Capability
+	for i, r := range indextest.RealTools(b, n) {
+		list = append(list, r.Capability(fmt.Sprint(i, "/", r.ID)))
 	}
 	return list
 }
