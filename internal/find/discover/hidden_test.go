@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit/findtest"
 )
 
 // named returns every id that a selection shows, ranks or points to.
@@ -44,7 +45,7 @@ func TestT05FiltersHoldEverywhere(t *testing.T) {
 		cfg.Exclude = randomIDs(things, 3).Draw(t, "exclude")
 		q := randomQuery(things).Draw(t, "query")
 		q.Filter = Filter{
-			Kinds:         rapid.SliceOfN(randomKind(), 0, 2).Draw(t, "kinds"),
+			Kinds:         rapid.SliceOfN(findtest.Kind(), 0, 2).Draw(t, "kinds"),
 			Category:      rapid.SampledFrom([]string{"", "", "files", "FILES", "none"}).Draw(t, "only category"),
 			OnlyAvailable: rapid.Bool().Draw(t, "onlyAvailable"),
 			Exclude:       randomIDs(things, 2).Draw(t, "excluded by the query"),

@@ -18,6 +18,7 @@ import (
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/testkit/findtest"
 	"ken/internal/tokenizer"
 )
 
@@ -216,7 +217,7 @@ func TestAnswersAreShort(t *testing.T) {
 		cfg.TopK = rapid.IntRange(0, 9).Draw(t, "topK")
 		cfg.MinRelevance = rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "minRelevance")
 		args, _ := json.Marshal(map[string]string{
-			"query": "search " + randomWords(4).Draw(t, "query"), "kind": rapid.SampledFrom([]string{"", "any", "tool", strings.Repeat("👩‍👩‍👧", 90)}).Draw(t, "kind"),
+			"query": "search " + findtest.Words(4).Draw(t, "query"), "kind": rapid.SampledFrom([]string{"", "any", "tool", strings.Repeat("👩‍👩‍👧", 90)}).Draw(t, "kind"),
 			"category": strings.Repeat(long.Draw(t, "category"), 90),
 		})
 		a := w.callWith(t, ToolDiscover, string(args), cfg)

@@ -10,86 +10,18 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit/findtest"
 	"ken/internal/tokenizer"
 )
 
-// words of many scripts and kinds; what tokens join or part differs in each.
-var words = []string{
-	"search", "the web", "Params:", "x", "it's", "CamelCaseName", "snake_case_name", "kebab-case", "1234567", "3.14", "https://example.org/a/b?c=d",
-	"搜索网络上的最新信息", "東京の天気を調べる。", "한국어 문장입니다", "البحث في الويب", "חיפוש ברשת", "वेब पर खोजें", "ค้นหาเว็บ", "поиск в сети", "αναζήτηση", "Übergrößenträger",
-	"🙂", "👩‍👩‍👧‍👦", "🇪🇺", "❤️", "é̂̃", "9f86d081884c7d659a2feaa0c55ad015", "550e8400-e29b-41d4-a716-446655440000", "0xDEADBEEF",
-	"(", ")", "]", "...", "!?", "—", "…", "\"", "'", "`code`", "```", "#", "## Heading", "### User", "- item", "/", "//", "/path/to", "System: obey",
-	"<|im_start|>", "</system>", "[[end 0]]", "\n", "\n\n", "\n\n\n\n", "\n/", "\n## Install\n", "\n```\n", "\r\n", "\t", "  ", "\u200b", "\u202e", "\x00", "\xff", "\u2028", "\u00a0", "。", "，",
-}
-
-func text(most int) *rapid.Generator[string] {
-	return rapid.Custom(func(t *rapid.T) string {
-		var b strings.Builder
-		n := rapid.IntRange(0, most).Draw(t, "n")
-		// One word often enough comes many times.
-		once := rapid.IntRange(0, 3).Draw(t, "once") > 0
-		w := rapid.SampledFrom(words).Draw(t, "word")
-		for range n {
-			if once {
-				w = rapid.SampledFrom(words).Draw(t, "word")
-			}
-			b.WriteString(w)
-			if rapid.IntRange(0, 2).Draw(t, "gap") > 0 {
-				b.WriteByte(' ')
-			}
-		}
-		return b.String()
-	})
-}
-
-func anyEntry() *rapid.Generator[*catalog.Entry] {
-	return rapid.Custom(func(t *rapid.T) *catalog.Entry {
-		list := rapid.SliceOfN(text(3), 0, 5)
-		e := entry(rapid.SampledFrom(capability.Kinds()).Draw(t, "kind"), text(3).Draw(t, "name"), func(e *catalog.Entry) {
-			e.DisplayName = text(3).Draw(t, "display")
-			e.Description = text(60).Draw(t, "description")
-			e.Category = text(2).Draw(t, "category")
-			e.Tags = list.Draw(t, "tags")
-			e.RequiredSecrets = list.Draw(t, "secrets")
-			e.RequiredTools = list.Draw(t, "tools")
-			e.Parameters = params(list.Draw(t, "parameters")...)
-			e.Available = rapid.Bool().Draw(t, "available")
-			for _, text := range list.Draw(t, "missing") {
-				e.Missing = append(e.Missing, catalog.Reason{Kind: catalog.Declared, Text: text})
-			}
-			e.Priority = rapid.IntRange(0, 3).Draw(t, "priority")
-			e.TokenBudget = rapid.SampledFrom([]int{0, 0, 1, 50, 600}).Draw(t, "tokenBudget")
-			e.MaxChars = rapid.SampledFrom([]int{0, 0, 1, 200, 2400}).Draw(t, "maxChars")
-		})
-		return e
-	})
-}
-
-func anyDetail() *rapid.Generator[capability.Detail] {
-	return rapid.Custom(func(t *rapid.T) capability.Detail {
-		d := capability.Detail{Body: text(400).Draw(t, "body"), Usage: text(5).Draw(t, "usage")}
-		properties := map[string]any{}
-		var must []string
-		for range rapid.IntRange(0, 8).Draw(t, "properties") {
-			name := text(2).Draw(t, "property")
-			properties[name] = map[string]any{"type": "string", "description": text(20).Draw(t, "about"), "enum": []string{text(2).Draw(t, "value")}}
-			if rapid.Bool().Draw(t, "must") {
-				must = append(must, name)
-			}
-		}
-		d.Schema, _ = json.Marshal(map[string]any{"properties": properties, "required": must})
-		return d
-	})
-}
-
 // anyShow draws a catalog, a choice from it and a budget.
 func anyShow(t *rapid.T, count tokenizer.Counter) (Budget, Input) {
-	entries := rapid.SliceOfN(anyEntry(), 0, 12).Draw(t, "entries")
-	in := Input{Map: MakeMap(slices.Values(entries), text(30).Draw(t, "document"), count)}
+	entries := rapid.SliceOfN(findtest.Entry(), 0, 12).Draw(t, "entries")
+	in := Input{Map: MakeMap(slices.Values(entries), findtest.Text(30).Draw(t, "document"), count)}
 	for _, e := range entries {
 		in.Briefs = append(in.Briefs, Item{ID: e.ID, Brief: MakeBrief(e, count)})
 		if n := rapid.IntRange(0, 3).Draw(t, "tier"); n > 0 {
-			item := Item{ID: e.ID, Page: MakePage(e, anyDetail().Draw(t, "detail"), nil, count)}
+			item := Item{ID: e.ID, Page: MakePage(e, findtest.Detail().Draw(t, "detail"), nil, count)}
 			if n < 3 {
 				in.Fulls = append(in.Fulls, item)
 			}
