@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/testkit"
 )
 
 // TestMain lets the test binary stand for Ken: under that name it is a small
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 // What the clients themselves make of what is written. KEN_CLIENTS is a folder
 // with their programs.
 func TestRealClients(t *testing.T) {
+	testkit.Nightly(t, "starts published clients")
 	bin := os.Getenv("KEN_CLIENTS")
 	if bin == "" {
 		t.Skip("cannot here: there are no clients to ask; KEN_CLIENTS names the folder of their programs, which .ci/clients.sh prints")
@@ -77,25 +80,13 @@ func TestRealClients(t *testing.T) {
 		} {
 			t.Run(test.client+"/"+way.name, func(t *testing.T) {
 				home := t.TempDir()
-				self, err := os.Executable()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(self, filepath.Join(home, "ken")); err != nil {
-					t.Fatal(err)
-				}
+				self := must(os.Executable())(t)
+				noErr(t, os.Symlink(self, filepath.Join(home, "ken")))
 				path := filepath.Join(home, test.file)
-				if err := writeAll(path, []byte(test.before)); err != nil {
-					t.Fatal(err)
-				}
-				p, err := Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: way.entry(home)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, writeAll(path, []byte(test.before)))
+				p := must(Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: way.entry(home)}))(t)
 				keep := memory{}
-				if err := Apply(t.Context(), p, keep); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, Apply(t.Context(), p, keep))
 				out := ask(t, home, program, test.list)
 				for _, want := range way.want {
 					if !strings.Contains(out, want) {

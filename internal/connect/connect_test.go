@@ -68,30 +68,22 @@ func TestStories(t *testing.T) {
 }
 
 func runStory(t *testing.T, path string) {
-	ar, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ar := must(txtar.ParseFile(path))(t)
 	var st story
 	home := t.TempDir()
 	in := func(data []byte) []byte { return bytes.ReplaceAll(data, []byte("$HOME"), []byte(home)) }
 	out := func(s string) string { return strings.ReplaceAll(s, home, "$HOME") }
 	for _, f := range ar.Files {
 		if f.Name == "options" {
-			if err := json.Unmarshal(in(f.Data), &st); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, json.Unmarshal(in(f.Data), &st))
 		}
 	}
 	for _, f := range ar.Files {
 		if name, ok := strings.CutPrefix(f.Name, "before/"); ok {
 			if strings.HasSuffix(name, "/") {
-				err = os.MkdirAll(filepath.Join(home, name), 0o755)
+				noErr(t, os.MkdirAll(filepath.Join(home, name), 0o755))
 			} else {
-				err = writeAll(filepath.Join(home, name), st.bytes(in(f.Data)))
-			}
-			if err != nil {
-				t.Fatal(err)
+				noErr(t, writeAll(filepath.Join(home, name), st.bytes(in(f.Data))))
 			}
 		}
 	}
@@ -200,9 +192,7 @@ func compare(t *testing.T, path string, ar *txtar.Archive, after map[string][]by
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			ar.Files = append(ar.Files, txtar.File{Name: name, Data: []byte(got[name])})
 		}
-		if err := os.WriteFile(path, txtar.Format(ar), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, txtar.Format(ar), 0o644))
 		return
 	}
 	want := map[string]string{}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ken/internal/secret"
+	"ken/internal/testkit"
 )
 
 func loopOptions(home string) Options {
@@ -45,40 +46,29 @@ func loop() {
 // Whenever the process is killed, the file is the old one or the new one, and
 // disconnecting gives the old one.
 func TestKilled(t *testing.T) {
+	testkit.CI(t, "kills processes")
 	home := t.TempDir()
 	path := filepath.Join(home, ".claude.json")
 	before := fmt.Appendf(nil, `{"mcpServers": {"a": {"command": "a", "env": {"A_TOKEN": "s3cr3ts3cr3t"}}}, "pad": %q}`, bytes.Repeat([]byte("x"), 100_000))
-	if err := os.WriteFile(path, before, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, before, 0o600))
 	p, err := Prepare(loopOptions(home))
 	if err != nil || len(p.Files) != 1 {
 		t.Fatalf("Prepare() = %v, %v", p, err)
 	}
 	after := p.Files[0].After
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())(t)
 	for round := range 12 {
 		cmd := exec.Command(self)
 		cmd.Env = []string{"KEN_CONNECT_LOOP=" + home}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must(cmd.StdoutPipe())(t)
+		noErr(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for range round + 1 { // so that each round stops at another step
 			if !lines.Scan() || lines.Text() != "on" && lines.Text() != "off" {
 				t.Fatalf("the loop said %q", lines.Text())
 			}
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, before) && !bytes.Equal(got, after) {
@@ -92,9 +82,7 @@ func TestKilled(t *testing.T) {
 	if names, err := Connected(t.Context(), loopVault(home)); err != nil {
 		t.Fatal(err)
 	} else if slices.Contains(names, "claude") {
-		if _, err := Undo(t.Context(), "claude", loopVault(home), false); err != nil {
-			t.Fatal(err)
-		}
+		must(Undo(t.Context(), "claude", loopVault(home), false))(t)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, before) {
 		t.Errorf("at the end the file is not what it was (%v)", err)
@@ -109,9 +97,7 @@ func TestVault(t *testing.T) {
 	if _, err := v.Load(ctx, "a"); err == nil {
 		t.Error("Load() of nothing succeeded")
 	}
-	if err := v.Save(ctx, "a", []byte("ghp_secret_in_a_file")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, v.Save(ctx, "a", []byte("ghp_secret_in_a_file")))
 	raw, err := os.ReadFile(filepath.Join(home, "kept", "a.sealed"))
 	if err != nil || bytes.Contains(raw, []byte("ghp_")) {
 		t.Errorf("the file is not sealed (%v)", err)
@@ -122,16 +108,12 @@ func TestVault(t *testing.T) {
 	if got, err := loopVault(home).Load(ctx, "a"); err != nil || string(got) != "ghp_secret_in_a_file" {
 		t.Errorf("Load() = %q, %v", got, err)
 	}
-	if err := os.WriteFile(filepath.Join(home, "kept", "b.sealed"), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(home, "kept", "b.sealed"), raw, 0o600))
 	if _, err := v.Load(ctx, "b"); err == nil {
 		t.Error("Load() under another key succeeded")
 	}
 	raw[len(raw)-1] ^= 1
-	if err := os.WriteFile(filepath.Join(home, "kept", "a.sealed"), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(home, "kept", "a.sealed"), raw, 0o600))
 	if _, err := v.Load(ctx, "a"); err == nil {
 		t.Error("Load() of a damaged file succeeded")
 	}

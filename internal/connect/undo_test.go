@@ -12,15 +12,19 @@ import (
 	"ken/capability"
 )
 
-// connected puts a file there, connects the client, and gives the rest.
-func connected(t *testing.T, client, name, before string) (path string, keep memory, o Options) {
+// listed puts a file of a client in a home folder of its own.
+func listed(t *testing.T, client, name, before string) (path string, o Options) {
 	t.Helper()
 	home := t.TempDir()
 	path = filepath.Join(home, name)
-	if err := writeAll(path, []byte(before)); err != nil {
-		t.Fatal(err)
-	}
-	o = Options{Where: Where{Client: client, Home: home}, Entry: Entry{Command: "/usr/local/bin/ken"}}
+	noErr(t, writeAll(path, []byte(before)))
+	return path, Options{Where: Where{Client: client, Home: home}, Entry: Entry{Command: "/usr/local/bin/ken"}}
+}
+
+// connected puts a file there, connects the client, and gives the rest.
+func connected(t *testing.T, client, name, before string) (path string, keep memory, o Options) {
+	t.Helper()
+	path, o = listed(t, client, name, before)
 	keep = memory{}
 	connectAgain(t, o, keep)
 	return path, keep, o
@@ -28,28 +32,25 @@ func connected(t *testing.T, client, name, before string) (path string, keep mem
 
 func connectAgain(t *testing.T, o Options, keep Keep) *Plan {
 	t.Helper()
-	p, err := Prepare(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Apply(t.Context(), p, keep); err != nil {
-		t.Fatal(err)
-	}
+	p := must(Prepare(o))(t)
+	noErr(t, Apply(t.Context(), p, keep))
 	return p
 }
 
 func rewrite(t *testing.T, path string, pairs ...string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(path))(t)
 	out := strings.NewReplacer(pairs...).Replace(string(data))
 	if out == string(data) {
 		t.Fatalf("nothing to replace in %s", data)
 	}
-	if err := os.WriteFile(path, []byte(out), 0o640); err != nil {
-		t.Fatal(err)
+	noErr(t, os.WriteFile(path, []byte(out), 0o640))
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is\n%s\nwant\n%s\n(%v)", path, got, want, err)
 	}
 }
 
@@ -93,9 +94,7 @@ func TestUndoOfChangedFile(t *testing.T) {
 			if notes := strings.Join(done[0].Notes, "\n"); !strings.Contains(notes, test.note) {
 				t.Errorf("Undo() notes %q, want %q", notes, test.note)
 			}
-			if got, err := os.ReadFile(path); err != nil || string(got) != test.want {
-				t.Errorf("after Undo() the file is\n%s\nwant\n%s\n(%v)", got, test.want, err)
-			}
+			wantFile(t, path, test.want)
 		})
 	}
 }
@@ -103,21 +102,15 @@ func TestUndoOfChangedFile(t *testing.T) {
 func TestUndoByForce(t *testing.T) {
 	path, keep, _ := connected(t, "claude", ".claude.json", claudeBefore)
 	rewrite(t, path, `"numStartups": 1`, `"numStartups": 2`)
-	if err := os.WriteFile(path, []byte("{ broken"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte("{ broken"), 0o640))
 	if _, err := Undo(t.Context(), "claude", keep, false); capability.KindOf(err) != capability.Conflict || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("Undo() of a broken file = %v, want a conflict that names --force", err)
 	}
 	if len(keep) == 0 {
 		t.Fatal("Undo() that did nothing forgot what was kept")
 	}
-	if _, err := Undo(t.Context(), "claude", keep, true); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != claudeBefore {
-		t.Errorf("after Undo() by force the file is %q, %v", got, err)
-	}
+	must(Undo(t.Context(), "claude", keep, true))(t)
+	wantFile(t, path, claudeBefore)
 	if _, err := Undo(t.Context(), "claude", keep, false); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Undo() again = %v, want not found", err)
 	}
@@ -125,15 +118,9 @@ func TestUndoByForce(t *testing.T) {
 
 func TestUndoOfDeletedFile(t *testing.T) {
 	path, keep, _ := connected(t, "claude", ".claude.json", claudeBefore)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Undo(t.Context(), "claude", keep, false); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != claudeBefore {
-		t.Errorf("after Undo() the file is %q, %v", got, err)
-	}
+	noErr(t, os.Remove(path))
+	must(Undo(t.Context(), "claude", keep, false))(t)
+	wantFile(t, path, claudeBefore)
 }
 
 // Connecting twice, with a server added in between and the program moved,
@@ -142,9 +129,7 @@ func TestConnectTwice(t *testing.T) {
 	path, keep, o := connected(t, "claude", ".claude.json", claudeBefore)
 	o.Entry.Command = "/opt/ken"
 	connectAgain(t, o, keep)
-	if _, err := Undo(t.Context(), "claude", keep, false); err != nil {
-		t.Fatal(err)
-	}
+	must(Undo(t.Context(), "claude", keep, false))(t)
 	if got, _ := os.ReadFile(path); string(got) != claudeBefore {
 		t.Fatalf("after moving the program and Undo() the file is %s", got)
 	}
@@ -169,15 +154,8 @@ func TestConnectTwice(t *testing.T) {
 }
 
 func TestApplyRefusesChangedFile(t *testing.T) {
-	home := t.TempDir()
-	path := filepath.Join(home, ".claude.json")
-	if err := os.WriteFile(path, []byte(claudeBefore), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := Prepare(Options{Where: Where{Client: "claude", Home: home}, Entry: Entry{Command: "/ken"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, o := listed(t, "claude", ".claude.json", claudeBefore)
+	p := must(Prepare(o))(t)
 	rewrite(t, path, `"numStartups": 1`, `"numStartups": 2`)
 	now, _ := os.ReadFile(path)
 	keep := memory{}
@@ -193,9 +171,7 @@ func TestApplyRefusesChangedFile(t *testing.T) {
 func TestApplyFollowsLinks(t *testing.T) {
 	home := t.TempDir()
 	target := filepath.Join(home, "dotfiles", "claude.json")
-	if err := writeAll(target, []byte(claudeBefore)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, writeAll(target, []byte(claudeBefore)))
 	path := filepath.Join(home, ".claude.json")
 	if err := os.Symlink("dotfiles/claude.json", path); err != nil {
 		t.Skip("cannot here: no links")
@@ -209,12 +185,8 @@ func TestApplyFollowsLinks(t *testing.T) {
 	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the file has mode %v, %v, want 0640", info.Mode(), err)
 	}
-	if _, err := Undo(t.Context(), "claude", keep, false); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := os.ReadFile(target); err != nil || string(got) != claudeBefore {
-		t.Errorf("after Undo() the file is %q, %v", got, err)
-	}
+	must(Undo(t.Context(), "claude", keep, false))(t)
+	wantFile(t, target, claudeBefore)
 	left, _ := filepath.Glob(filepath.Join(home, "dotfiles", unfinished))
 	if len(left) > 0 {
 		t.Errorf("files are left: %v", left)
@@ -242,9 +214,7 @@ func TestApplyRollsBack(t *testing.T) {
 	mine, theirs := filepath.Join(home, ".cursor", "mcp.json"), filepath.Join(home, "p", ".cursor", "mcp.json")
 	const before = `{"mcpServers": {"a": {"command": "a"}}}`
 	for _, path := range []string{mine, theirs} {
-		if err := writeAll(path, []byte(before)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, writeAll(path, []byte(before)))
 	}
 	p, err := Prepare(Options{Where: Where{Client: "cursor", Home: home, Project: filepath.Join(home, "p")}, Entry: Entry{Command: "/ken"}})
 	if err != nil || len(p.Files) != 2 {
@@ -283,18 +253,14 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		home := t.TempDir()
-		if err := writeAll(filepath.Join(home, test.file), []byte(test.data)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, writeAll(filepath.Join(home, test.file), []byte(test.data)))
 		_, err := Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: Entry{Command: "/ken"}})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "ghp_") {
 			t.Errorf("Prepare(%q) = %v, want %q", test.data, err, test.want)
 		}
 	}
 	home := t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Mkdir(filepath.Join(home, ".cursor"), 0o700))
 	if _, err := Prepare(Options{Where: Where{Client: "cursor", Home: home}, Entry: Entry{Command: "ken"}}); capability.KindOf(err) != capability.Invalid {
 		t.Errorf("Prepare() with a relative path = %v, want invalid", err)
 	}
@@ -310,9 +276,7 @@ func TestListsOfNames(t *testing.T) {
 	} {
 		home := t.TempDir()
 		path := filepath.Join(home, ".gemini", "settings.json")
-		if err := writeAll(path, []byte(before)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, writeAll(path, []byte(before)))
 		o := Options{Where: Where{Client: "gemini", Home: home}, Entry: Entry{Command: "/usr/local/bin/ken"}}
 		keep := memory{}
 		p := connectAgain(t, o, keep)
@@ -320,18 +284,13 @@ func TestListsOfNames(t *testing.T) {
 			t.Errorf("Prepare(%s) = %+v, want b switched off", before, p.Servers)
 		}
 		now, _ := os.ReadFile(path)
-		doc, err := jsonFormat{}.read(now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := must(jsonFormat{}.read(now))(t)
 		for _, at := range allowLists {
 			if list, ok := listAt(doc, at); ok && !strings.Contains(strings.Join(list, " "), "ken") {
 				t.Errorf("connecting %s left Ken out:\n%s", before, now)
 			}
 		}
-		if err := os.WriteFile(path, append(now, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, append(now, '\n'), 0o600))
 		if done, err := Undo(t.Context(), "gemini", keep, false); err != nil || done[0].How != "merged" {
 			t.Fatalf("Undo() = %v, %v", done, err)
 		}
@@ -348,16 +307,10 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old, young := filepath.Join(dir, ".ken-connect-1"), filepath.Join(dir, ".ken-connect-2")
 	for _, path := range []string{old, young} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, nil, 0o600))
 	}
-	if err := os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if err := replaceFile(filepath.Join(dir, "file"), []byte("x"), false, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)))
+	noErr(t, replaceFile(filepath.Join(dir, "file"), []byte("x"), false, func() error { return nil }))
 	if isThere(old) || !isThere(young) {
 		t.Errorf("replaceFile() left the old one: %t, the young one: %t", isThere(old), isThere(young))
 	}
@@ -366,19 +319,35 @@ func TestSweep(t *testing.T) {
 // The gateway takes a command as it stands, so references in one are resolved
 // when connecting.
 func TestCommandsAreResolved(t *testing.T) {
-	home := t.TempDir()
-	if err := writeAll(filepath.Join(home, ".claude.json"), []byte(`{"mcpServers": {"a": {"command": "${BIN}/a"}, "b": {"command": "${NONE:-/opt}/b"}, "c": {"command": "${NONE}/c"}}}`)); err != nil {
-		t.Fatal(err)
-	}
-	getenv := func(name string) string { return map[string]string{"BIN": "/bin"}[name] }
-	p, err := Prepare(Options{Where: Where{Client: "claude", Home: home, Getenv: getenv}, Entry: Entry{Command: "/ken"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, o := listed(t, "claude", ".claude.json", `{"mcpServers": {"a": {"command": "${BIN}/a"}, "b": {"command": "${NONE:-/opt}/b"}, "c": {"command": "${NONE}/c"}}}`)
+	o.Where.Getenv = func(name string) string { return map[string]string{"BIN": "/bin"}[name] }
+	p := must(Prepare(o))(t)
 	if len(p.Servers) != 2 || p.Servers[0].Command != "/bin/a" || p.Servers[1].Command != "/opt/b" {
 		t.Errorf("Prepare() = %+v, want /bin/a and /opt/b", p.Servers)
 	}
 	if len(p.Kept) != 1 || p.Kept[0].Name != "c" {
 		t.Errorf("Prepare() keeps %v, want c", p.Kept)
+	}
+}
+
+// fatal is what [must] and [noErr] need of a test.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t fatal) T {
+	return func(t fatal) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+func noErr(t fatal, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
