@@ -13,60 +13,63 @@ import (
 	"ken/internal/testkit/storetest"
 )
 
-// TestRateTotal: three processes that ask as often as they can do together what one may,
-// and each of them gets a part.
+// TestRateTotal: processes that ask as often as they can do together what one may, and
+// each of them gets a part; also one that comes when the requests of another wait for
+// turns of seconds, which that one gives up.
 func TestRateTotal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		address := storetest.SQLite(t)
-		const perSecond, burst, processes = 200, 40, 3
-		var all sync.WaitGroup
-		var total atomic.Int64
-		var each [processes]atomic.Int64
-		began := time.Now()
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		// It ends after three seconds, once each process was let in often enough.
-		enough := func() bool {
-			for i := range each {
-				if each[i].Load() < perSecond/20 {
-					return false
+	for _, tt := range []struct {
+		perSecond          float64
+		burst              int
+		processes, waiters int
+		oneByOne           bool
+	}{
+		{perSecond: 200, burst: 40, processes: 3, waiters: 4},
+		{perSecond: 100, burst: 1, processes: 2, waiters: 300, oneByOne: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			address := storetest.SQLite(t)
+			ctx, stop := context.WithCancel(t.Context())
+			admitted := make([]atomic.Int64, tt.processes)
+			var all sync.WaitGroup
+			began := time.Now()
+			for i := range tt.processes {
+				q, _ := process(t, address, 0)
+				r := q.Rate("principal", "ada", tt.perSecond, tt.burst)
+				for range tt.waiters {
+					all.Go(func() {
+						for {
+							wait, err := r.Wait(ctx, time.Minute)
+							if ctx.Err() != nil {
+								return
+							}
+							if err != nil || wait > 0 {
+								t.Errorf("the turn is %v away: %v", wait, err)
+								return
+							}
+							admitted[i].Add(1)
+						}
+					})
+				}
+				for tt.oneByOne && float64(admitted[i].Load()) < tt.perSecond/2 {
+					time.Sleep(time.Millisecond)
 				}
 			}
-			return time.Since(began) > 3*time.Second
-		}
-		for i := range processes {
-			q, _ := process(t, address, 0)
-			r := q.Rate("principal", "ada", perSecond, burst)
-			for range 4 {
-				all.Go(func() {
-					for {
-						if wait, err := r.Wait(ctx, time.Minute); err != nil {
-							if !errors.Is(err, context.Canceled) {
-								t.Errorf("%v; each was let in %d, %d, %d times", err, each[0].Load(), each[1].Load(), each[2].Load())
-							}
-							return
-						} else if wait > 0 {
-							t.Errorf("the turn is %v away", wait)
-							return
-						}
-						total.Add(1)
-						each[i].Add(1)
-						if enough() {
-							stop()
-						}
-					}
-				})
+			time.Sleep(3 * time.Second)
+			n, took := 0.0, time.Since(began).Seconds()
+			for i := range admitted {
+				if n += float64(admitted[i].Load()); float64(admitted[i].Load()) < tt.perSecond/20 {
+					t.Errorf("process %d was let in %d times", i, admitted[i].Load())
+				}
 			}
-		}
-		all.Wait()
-		took := time.Since(began).Seconds()
-		most := (burst + perSecond*took) * (1 + float64(processes-1)/alone)
-		most += 3 * processes // the least burst of a process is 1, and it may use one without a share
-		t.Logf("%d in %.2f s; at most %.0f are allowed: %d, %d, %d", total.Load(), took, most, each[0].Load(), each[1].Load(), each[2].Load())
-		if n := float64(total.Load()); n > most {
-			t.Errorf("%.0f were let in within %.2f s, want at most %.0f", n, took, most)
-		}
-	})
+			stop()
+			all.Wait()
+			most := (float64(tt.burst) + tt.perSecond*took) * (1 + float64(tt.processes-1)/alone)
+			most += 3 * float64(tt.processes) // the least burst of a process is 1, and it may use one without a share
+			if n > most {
+				t.Errorf("%.0f were let in within %.2f s, want at most %.0f", n, took, most)
+			}
+		})
+	}
 }
 
 // TestRateAlone: what is asked for now and then needs no store, and a burst after a pause
@@ -100,50 +103,6 @@ func TestRateAlone(t *testing.T) {
 			if wait, err := r.Wait(t.Context(), 20*time.Second); wait != 0 || err != nil {
 				t.Fatalf("request %d of a burst: %v, %v", i, wait, err)
 			}
-		}
-	})
-}
-
-// TestRateNewcomer: a process whose requests wait for turns of seconds gives them up when
-// another process gets a part.
-func TestRateNewcomer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		address := storetest.SQLite(t)
-		const perSecond, burst = 100, 1
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		var all sync.WaitGroup
-		var admitted [2]atomic.Int64
-		begin := func(i, waiters int) {
-			q, _ := process(t, address, 0)
-			r := q.Rate("principal", "ada", perSecond, burst)
-			for range waiters {
-				all.Go(func() {
-					for ctx.Err() == nil {
-						if wait, err := r.Wait(ctx, time.Minute); err != nil || wait > 0 {
-							return
-						}
-						admitted[i].Add(1)
-					}
-				})
-			}
-		}
-		began := time.Now()
-		begin(0, 300) // three seconds of turns
-		for admitted[0].Load() < perSecond/2 && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		begin(1, 300)
-		for admitted[1].Load() < perSecond && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		n, took := float64(admitted[0].Load()+admitted[1].Load()), time.Since(began).Seconds()
-		stop()
-		all.Wait()
-		most := (burst+perSecond*took)*(1+1.0/alone) + 3*2
-		t.Logf("%.0f in %.2f s; at most %.0f are allowed: %d, %d", n, took, most, admitted[0].Load(), admitted[1].Load())
-		if n > most {
-			t.Errorf("%.0f were let in within %.2f s, want at most %.0f", n, took, most)
 		}
 	})
 }
