@@ -15,7 +15,7 @@ func TestAskIsReviewed(t *testing.T) {
 	manifest := func(ask capability.Ask) *review.Manifest {
 		x, a := base()
 		a.Run = &capability.Recipe{Runner: "llm.ask", Ask: &ask}
-		m := must(review.Of(x, []*capability.Capability{a}))
+		m := made(review.Of(x, []*capability.Capability{a}))
 		return m
 	}
 	was := manifest(capability.Ask{Prompt: "Summarize {text}", Answer: json.RawMessage(`{"type":"object"}`), MaxPrice: 0.5})

@@ -107,7 +107,7 @@ func TestWhoMaySay(t *testing.T) {
 func TestTenants(t *testing.T) {
 	x, a := base()
 	d := anyDesk(t)
-	m := must(review.Of(x, []*capability.Capability{a}))
+	m := made(review.Of(x, []*capability.Capability{a}))
 	tenants := []string{"", "a", "a/b", "../a", strings.Repeat("x", 4000)}
 	for i, tenant := range tenants {
 		by := review.Word{By: capability.Principal{ID: "p", Tenant: tenant}, Origin: capability.ByPerson}
@@ -130,9 +130,7 @@ func TestStoreFails(t *testing.T) {
 	s := storetest.Open(t, storetest.SQLite(t))
 	d := newDesk(t, s, review.Config{})
 	enable(t, d, m)
-	if err := d.Check(ctx, pia.Tenant, book, action); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Check(ctx, pia.Tenant, book, action))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := d.Check(ended, pia.Tenant, book, action); capability.KindOf(err) != capability.Unavailable || !errors.Is(ended.Err(), context.Canceled) {
@@ -194,9 +192,7 @@ func TestDamagedRecord(t *testing.T) {
 					t.Fatal("the record is as it was")
 				}
 			}
-			if _, err := s.Apply(ctx, &b); err != nil {
-				t.Fatal(err)
-			}
+			must(s.Apply(ctx, &b))(t)
 			d := newDesk(t, s, review.Config{})
 			wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "cannot read whether it was accepted", "extension/switch/")
 			st, err := d.Status(ctx, pia.Tenant, m)
@@ -343,7 +339,7 @@ func TestMendIsNoTrap(t *testing.T) {
 		x, a := base()
 		x.ID = capability.MakeID(capability.KindExtension, id)
 		a.RequiredTools = []string{string(x.ID)}
-		m := must(review.Of(x, []*capability.Capability{a}))
+		m := made(review.Of(x, []*capability.Capability{a}))
 		if _, mend := anyDesk(t).Switches(ctx, "").Off(bookOf(m), a); !strings.HasPrefix(mend, want) {
 			t.Errorf("Off(%s): fix = %q, want %q", id, mend, want)
 		}

@@ -49,12 +49,8 @@ func (p pack) write(t testing.TB, dir string) {
 	t.Helper()
 	for name, text := range map[string]string{"manifest.json": p.manifest, "commands/commands.yaml": p.commands, "docs/USAGE.md": p.usage} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		noErr(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }
 
@@ -62,10 +58,7 @@ func (p pack) write(t testing.TB, dir string) {
 func load(t testing.TB, dir string, trust capability.Trust) (*source.Tree, []*capability.Capability) {
 	t.Helper()
 	tree := source.NewTree(source.TreeConfig{Name: "here", Path: dir, Trust: trust})
-	b, err := tree.Load(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(tree.Load(ctx))(t)
 	return tree, b.Capabilities
 }
 
@@ -80,10 +73,7 @@ func manifest(t testing.TB, dir string, trust capability.Trust) *review.Manifest
 	m := b.Manifests()[0]
 	details := map[capability.ID]capability.Detail{}
 	for _, c := range append([]*capability.Capability{m.Package}, m.Actions...) {
-		d, err := tree.Detail(ctx, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must(tree.Detail(ctx, c))(t)
 		details[c.ID] = d
 	}
 	return m.With(details)
@@ -99,15 +89,13 @@ func gitManifest(t testing.TB) *review.Manifest {
 // small returns a package with one action.
 func small() (*review.Manifest, *review.Book, *capability.Capability) {
 	x, a := base()
-	m := must(review.Of(x, []*capability.Capability{a}))
+	m := made(review.Of(x, []*capability.Capability{a}))
 	return m, bookOf(m), a
 }
 
 func disable(t testing.TB, d *review.Desk, m *review.Manifest, w review.Word) {
 	t.Helper()
-	if _, err := d.Disable(ctx, m.Key(), w); err != nil {
-		t.Fatal(err)
-	}
+	must(d.Disable(ctx, m.Key(), w))(t)
 }
 
 func bookOf(m *review.Manifest) *review.Book {
@@ -116,11 +104,7 @@ func bookOf(m *review.Manifest) *review.Book {
 
 func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
 	t.Helper()
-	d, err := review.New(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return must(review.New(s, c))(t)
 }
 
 func anyDesk(t testing.TB) *review.Desk {
@@ -129,21 +113,13 @@ func anyDesk(t testing.TB) *review.Desk {
 
 func status(t testing.TB, d *review.Desk, m *review.Manifest) review.Status {
 	t.Helper()
-	st, err := d.Status(ctx, pia.Tenant, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st
+	return must(d.Status(ctx, pia.Tenant, m))(t)
 }
 
 // enable does what a person does: look, then agree.
 func enable(t testing.TB, d *review.Desk, m *review.Manifest) review.Switch {
 	t.Helper()
-	s, err := d.Enable(ctx, m, status(t, d, m).Shown, yes(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must(d.Enable(ctx, m, status(t, d, m).Shown, yes("")))(t)
 }
 
 func texts(list []review.Difference) []string {
@@ -169,13 +145,30 @@ func wantKind(t *testing.T, err error, kind capability.ErrorKind, is error, part
 // twin returns a deep copy, so that a test can change it.
 func twin(t testing.TB, c *capability.Capability) *capability.Capability {
 	t.Helper()
-	raw, err := json.Marshal(c)
+	raw := must(json.Marshal(c))(t)
+	var out capability.Capability
+	noErr(t, json.Unmarshal(raw, &out))
+	return &out
+}
+
+// fatal is what [must] and [noErr] need of a test.
+type fatal interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t fatal) T {
+	return func(t fatal) T {
+		t.Helper()
+		noErr(t, err)
+		return v
+	}
+}
+
+func noErr(t fatal, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out capability.Capability
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
-	return &out
 }

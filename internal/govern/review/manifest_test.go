@@ -130,10 +130,7 @@ var who = []string{"Kind", "Trust", "Origin.Format", "Origin.Path", "Origin.Loca
 // reflection, and wants another digest and a difference for it.
 func TestDigestCoversEveryField(t *testing.T) {
 	extension, action := base()
-	first, err := review.Of(extension, []*capability.Capability{action})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must(review.Of(extension, []*capability.Capability{action}))(t)
 	seen := map[string]bool{}
 	leaves(reflect.TypeFor[capability.Capability](), "", func(name string, change func(reflect.Value)) {
 		seen[name] = true
@@ -240,7 +237,7 @@ func TestDigestBytes(t *testing.T) {
 	digest := func(argv ...string) string {
 		x, a := base()
 		a.Run.Argv = argv
-		m := must(review.Of(x, []*capability.Capability{a}))
+		m := made(review.Of(x, []*capability.Capability{a}))
 		return m.Digest
 	}
 	for _, tt := range [][2][]string{
@@ -308,10 +305,7 @@ func TestBookTellsPlacesApart(t *testing.T) {
 		t.Fatalf("%d manifests, want 2", n)
 	}
 	d := anyDesk(t)
-	m, err := book.Find("tools.git", mine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(book.Find("tools.git", mine))(t)
 	enable(t, d, m)
 	on := d.Switches(ctx, pia.Tenant)
 	for _, c := range slices.Concat(a, b) {
@@ -332,13 +326,13 @@ func TestBookTellsPlacesApart(t *testing.T) {
 	wantKind(t, err, capability.Invalid, nil, mine, theirs)
 	_, err = book.Find("tools.hg", "")
 	wantKind(t, err, capability.NotFound, nil, "tools.git")
-	st, err := d.Status(ctx, pia.Tenant, must(book.Find("tools.git", theirs)))
+	st, err := d.Status(ctx, pia.Tenant, made(book.Find("tools.git", theirs)))
 	if err != nil || st.State != review.Unreviewed || !slices.Equal(st.Elsewhere, []string{mine}) {
 		t.Errorf("Status = %v, %v, want new, and accepted in %s", st, err, mine)
 	}
 }
 
-func must(m *review.Manifest, err error) *review.Manifest {
+func made(m *review.Manifest, err error) *review.Manifest {
 	if err != nil {
 		panic(err)
 	}
@@ -430,10 +424,10 @@ func TestSchemaIsNoText(t *testing.T) {
 	schema := func(flag string) map[capability.ID]capability.Detail {
 		return map[capability.ID]capability.Detail{a.ID: {Schema: json.RawMessage(`{"properties":{"v":{"x-ken-flag":"` + flag + `"}}}`)}}
 	}
-	old := must(review.Of(x, []*capability.Capability{a})).With(schema("--verbose"))
+	old := made(review.Of(x, []*capability.Capability{a})).With(schema("--verbose"))
 	b := *a
 	b.Hash = "sha256:3"
-	now := must(review.Of(x, []*capability.Capability{&b})).With(schema("--upload"))
+	now := made(review.Of(x, []*capability.Capability{&b})).With(schema("--upload"))
 	diff := review.Differences(old, now)
 	if len(diff) != 1 || diff[0].Text || !strings.Contains(diff[0].String(), "--upload") || !strings.Contains(diff[0].String(), "--verbose") {
 		t.Errorf("Differences = %q, want the schemas", texts(diff))

@@ -57,10 +57,7 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"look": func(t *rapid.T) {
 				d, m := pick(t)
-				st, err := d.Status(ctx, who.By.Tenant, m)
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := must(d.Status(ctx, who.By.Tenant, m))(t)
 				seen[m.Digest] = sight{st.Shown, said[m.Key()].count}
 			},
 			"enable": func(t *rapid.T) {
@@ -88,9 +85,7 @@ func TestModel(t *testing.T) {
 			},
 			"disable": func(t *rapid.T) {
 				d, m := pick(t)
-				if _, err := d.Disable(ctx, m.Key(), who); err != nil {
-					t.Fatal(err)
-				}
+				must(d.Disable(ctx, m.Key(), who))(t)
 				said[m.Key()] = word{count: said[m.Key()].count + 1}
 			},
 			"restart": func(t *rapid.T) { open(rapid.IntRange(0, 1).Draw(t, "desk")) },
@@ -130,7 +125,7 @@ func variants(t *testing.T) []*review.Manifest {
 			x, a := base()
 			x.Origin.Path, a.Origin.Path = filepath.FromSlash(place+"/manifest.json"), filepath.FromSlash(place+"/commands.yaml")
 			a.Run.Argv = []string{program}
-			m := must(review.Of(x, []*capability.Capability{a}))
+			m := made(review.Of(x, []*capability.Capability{a}))
 			out = append(out, m)
 		}
 	}

@@ -37,7 +37,7 @@ func TestPanel(t *testing.T) {
 	}
 	b := twin(t, a)
 	b.Run.Argv = []string{"y"}
-	now := must(review.Of(m.Package, []*capability.Capability{b}))
+	now := made(review.Of(m.Package, []*capability.Capability{b}))
 	book = bookOf(now)
 	if why, _ := p.Off(b); !strings.Contains(why, "differs from the accepted version") {
 		t.Errorf("Off after a change of the catalog = %q", why)
