@@ -141,6 +141,7 @@ func TestNamedModelStays(t *testing.T) {
 // settings before it in force and lets no call through; the log and the doctor
 // say why. Mended, it counts.
 func TestWrongFileReplacesNothing(t *testing.T) {
+	testkit.CI(t, "waits for files to settle")
 	for name, wrong := range map[string]string{
 		"half-written": "model: openai/b\nchat:\n  steps: [",
 		"emptied":      "",
@@ -148,9 +149,6 @@ func TestWrongFileReplacesNothing(t *testing.T) {
 		"bad rule":     "model: openai/b\npolicy: {rules: [{name: x, allow: {nonsense: 1}}]}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "unknown key" {
-				testkit.CI(t, "waits for a file to settle")
-			}
 			dir, getenv := home(t, nil)
 			file := filepath.Join(dir, ".ken", "ken.yaml")
 			write(t, file, "model: openai/a\nchat: {steps: 4}\n")

@@ -257,6 +257,7 @@ func TestSiteCountsStreams(t *testing.T) {
 // TestSiteMCPBody: a message that stalls or is too large ends, also where the
 // server is about to stop; one that comes is answered, however long that takes.
 func TestSiteMCPBody(t *testing.T) {
+	testkit.CI(t, "sends megabytes")
 	a := open(t, Config{})
 	waiting, stop := context.WithCancel(t.Context())
 	s, err := a.NewSite(waiting, slog.New(slog.DiscardHandler))

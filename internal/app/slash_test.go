@@ -11,6 +11,7 @@ import (
 	"ken/internal/talk/commands"
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm/llmtest"
 )
 
@@ -148,6 +149,7 @@ func sayAs(t *testing.T, a *App, head session.Head, text string) event.Done {
 // and is none that they can type says so and why, without what is not theirs to know,
 // and no model is asked.
 func TestCommandsThatAreNone(t *testing.T) {
+	testkit.CI(t, "opens the program often")
 	const broken = `{"global": {"enabled": true, "mod": "full"}}`
 	for _, c := range []struct {
 		name, access string

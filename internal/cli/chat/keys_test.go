@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // pressed names keys: text in quotes, the others as they are.
@@ -97,8 +99,9 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// TestKeysPaste: of a paste that is too long the end is left out, and counted.
-func TestKeysPaste(t *testing.T) {
+// TestLargePaste: of a paste that is too long the end is left out, and counted.
+func TestLargePaste(t *testing.T) {
+	testkit.CI(t, "pastes megabytes")
 	var d decoder
 	var keys []key
 	part := bytes.Repeat([]byte("x"), 1<<20)

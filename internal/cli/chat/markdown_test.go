@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"ken/internal/testkit"
 )
 
 // render returns a document that comes in fragments of n bytes.
@@ -41,8 +43,9 @@ func TestMarkdown(t *testing.T) {
 	})
 }
 
-// TestMarkdownLong shows that no block is kept for ever.
-func TestMarkdownLong(t *testing.T) {
+// TestLargeMarkdown shows that no block is kept for ever.
+func TestLargeMarkdown(t *testing.T) {
+	testkit.CI(t, "writes megabytes")
 	word := "word "
 	tests := []struct {
 		name, head, more string

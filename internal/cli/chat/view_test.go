@@ -11,6 +11,7 @@ import (
 
 	"ken/internal/duration"
 	"ken/internal/talk/event"
+	"ken/internal/testkit"
 )
 
 // events reads a turn: an event as JSON on each line.
@@ -133,9 +134,10 @@ func TestLive(t *testing.T) {
 	check(10)
 }
 
-// TestFlood shows that of endless output so much is kept as can be looked at,
+// TestLargeFlood shows that of endless output so much is kept as can be looked at,
 // and that what is not kept is counted.
-func TestFlood(t *testing.T) {
+func TestLargeFlood(t *testing.T) {
+	testkit.CI(t, "writes megabytes")
 	v := view{now: clock()}
 	v.resize(60)
 	for i := range mostFolds + 5 {
