@@ -82,10 +82,6 @@ func toolCall(id, name, arguments, more string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + name + `","arguments":` + arguments + more + `}}`
 }
 
-func greeting(id, name string) string {
-	return toolCall(id, "invoke_capability", `{"capability":"tool:greet","arguments":{"name":"`+name+`"}}`, "")
-}
-
 // TestQuestionOnTheResponse: what Ken asks during a call comes on the response to its
 // request. The answer is a request of its own, and counts once and in its session.
 func TestQuestionOnTheResponse(t *testing.T) {

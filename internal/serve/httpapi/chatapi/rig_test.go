@@ -317,12 +317,6 @@ func (r *rig) begin() string {
 	return do[SessionHead](r, "POST", "/api/v1/sessions", "{}").ID
 }
 
-// seen is a session as a client reads it.
-type seen struct {
-	Session
-	Asked []struct{ ID, Ticket string } `json:"asked"`
-}
-
 func at(id, rest string) string { return "/api/v1/sessions/" + id + rest }
 
 // streamed is an event as a client reads it.
