@@ -78,13 +78,9 @@ func TestSQLiteWriteAheadLog(t *testing.T) {
 func TestSQLiteEndlessView(t *testing.T) {
 	b := newSQLiteBench(t)
 	b.exec(t, `CREATE VIEW capabilities AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 'a' AS name, max(x) AS description FROM n`)
-	start := time.Now()
 	_, err := b.table(t, Config{Timeout: 200 * time.Millisecond}).Load(context.Background())
 	if capability.KindOf(err) != capability.Timeout {
 		t.Errorf("Load = %v, want a timeout", err)
-	}
-	if took := time.Since(start); took > time.Minute {
-		t.Errorf("giving up took %v", took)
 	}
 }
 
