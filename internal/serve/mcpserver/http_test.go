@@ -157,6 +157,28 @@ func TestSessionsAreBounded(t *testing.T) {
 	equal(t, "ended", <-ended, idle)
 }
 
+// TestSessionsOfOneAreBounded: a client that begins one session after the other ends its
+// own, and no session of others.
+func TestSessionsOfOneAreBounded(t *testing.T) {
+	b := newBench(t, office)
+	cfg := b.config()
+	cfg.MaxSessions = 16
+	h := web(t, New(cfg))
+	begin := func(who string) string {
+		res := post(t, h.URL, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+sessionful+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, map[string]string{"Authorization": "Bearer " + who})
+		return res.Header.Get(headerSession)
+	}
+	adas, first, last := begin("ada"), begin("eve"), ""
+	for range 20 {
+		last = begin("eve")
+	}
+	for id, want := range map[string]int{"ada " + adas: 200, "eve " + first: 404, "eve " + last: 200} {
+		who, session, _ := strings.Cut(id, " ")
+		res := post(t, h.URL, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, map[string]string{headerSession: session, headerVersion: sessionful, "Authorization": "Bearer " + who})
+		equal(t, "status of a session of "+who, res.StatusCode, want)
+	}
+}
+
 // TestStatelessClientsKeepTheirSession: a client of 2026-07-28 has the same
 // session in all its requests, and another client another.
 func TestStatelessClientsKeepTheirSession(t *testing.T) {

@@ -19,19 +19,20 @@ import (
 // Header names a session in requests.
 const Header = "Mcp-Session-Id"
 
-// Sessions are the sessions over HTTP. There are so many at most, and one that is
-// not used for a while is closed.
+// Sessions are the sessions over HTTP. There are so many at most, a principal has a
+// share of them, and one that is not used for a while is closed.
 type Sessions struct {
-	most int
-	idle time.Duration
+	most, share int
+	idle        time.Duration
 
 	mu sync.Mutex
 	by map[string]*Session
 }
 
 // New returns room for at most so many sessions, each of which may be idle for so long.
+// One principal gets an eighth of them, so that it takes none from the others.
 func New(most int, idle time.Duration) *Sessions {
-	return &Sessions{most: most, idle: idle, by: map[string]*Session{}}
+	return &Sessions{most: most, share: max(2, most/8), idle: idle, by: map[string]*Session{}}
 }
 
 // A Session is one client's.
@@ -86,10 +87,12 @@ func (s *Sessions) Find(id, key string) *Session {
 // Serve passes a request on to the SDK, if there is room for it.
 func (s *Sessions) Serve(w http.ResponseWriter, r *http.Request, key string, h http.Handler) {
 	id := r.Header.Get(Header)
-	if id == "" && r.Method == http.MethodPost && !s.room() {
-		w.Header().Set("Retry-After", "60")
-		refusal.Write(w, http.StatusServiceUnavailable, fmt.Sprintf("%d sessions are in use, and that is the most; end some, or try again later", s.most))
-		return
+	if id == "" && r.Method == http.MethodPost {
+		if full := s.room(key); full != "" {
+			w.Header().Set("Retry-After", "60")
+			refusal.Write(w, http.StatusServiceUnavailable, full+"; end some, or try again later")
+			return
+		}
 	}
 	if s.begin(id) {
 		defer s.finish(id)
@@ -100,26 +103,52 @@ func (s *Sessions) Serve(w http.ResponseWriter, r *http.Request, key string, h h
 	refusal.Serve(w, r, h)
 }
 
-// room makes sure of room for one more, by closing the session that has been
-// idle for longest.
-func (s *Sessions) room() bool {
+// room makes sure of room for one more session of a principal, or says why there is
+// none. It closes the session that has been idle for longest: of this principal if it
+// has its share, and else of the one that has the most.
+func (s *Sessions) room(key string) (full string) {
 	s.mu.Lock()
-	if len(s.by) < s.most {
-		s.mu.Unlock()
-		return true
-	}
-	var oldest *Session
+	have := map[string]int{}
 	for _, one := range s.by {
-		if one.busy == 0 && (oldest == nil || one.last.Before(oldest.last)) {
-			oldest = one
+		have[one.key]++
+	}
+	from := key
+	switch {
+	case have[key] >= s.share:
+		full = fmt.Sprintf("this caller has %d sessions in use, and that is the most for one", have[key])
+	case len(s.by) < s.most:
+		s.mu.Unlock()
+		return ""
+	default:
+		for k, n := range have {
+			if n > have[from] {
+				from = k
+			}
 		}
+		full = fmt.Sprintf("%d sessions are in use, and that is the most", s.most)
+	}
+	oldest := s.idlest(from)
+	if oldest == nil && have[key] < s.share {
+		oldest = s.idlest("")
 	}
 	s.mu.Unlock()
 	if oldest == nil {
-		return false
+		return full
 	}
 	oldest.SDK.Close()
-	return true
+	return ""
+}
+
+// idlest returns the session of a principal, or with "" of any, that has been idle for
+// longest. The lock is held.
+func (s *Sessions) idlest(key string) *Session {
+	var oldest *Session
+	for _, one := range s.by {
+		if one.busy == 0 && (key == "" || one.key == key) && (oldest == nil || one.last.Before(oldest.last)) {
+			oldest = one
+		}
+	}
+	return oldest
 }
 
 func (s *Sessions) begin(id string) bool {
