@@ -17,6 +17,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/mcpgateway/oauth"
 	"ken/internal/secret"
+	"ken/internal/testkit/oauthtest"
 )
 
 var pia = capability.Principal{ID: "pia", Tenant: "acme"}
@@ -47,11 +48,11 @@ func TestLogin(t *testing.T) {
 
 	daemon := s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: never(t)})
 	wantLogin(t, s.call(t, daemon))
-	if got := a.all(); got != "" {
+	if got := a.All(); got != "" {
 		t.Fatalf("the authorization server was sent %q before anybody logged in", got)
 	}
 
-	person := s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: agree})
+	person := s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: oauthtest.Agree})
 	login(t, person)
 	for name, h := range map[string]*oauth.Handler{"the same": person, "the daemon, from before": daemon, "another": s.handler(t, oauth.Config{Keep: keep, Principal: pia, Ask: never(t)})} {
 		if err := s.call(t, h); err != nil {
@@ -95,8 +96,8 @@ func TestLogin(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	a, s := newWorld(t)
 	var now clock
-	keep := &memory{}
-	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree, Now: now.time})
+	keep := &oauthtest.Memory{}
+	h := s.handler(t, oauth.Config{Keep: keep, Ask: oauthtest.Agree, Now: now.time})
 	login(t, h)
 	for round := range 3 {
 		now.pass(2 * time.Hour)
@@ -114,12 +115,12 @@ func TestRenewal(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if a.asked != round+1 {
-			t.Fatalf("round %d: the token was renewed %d times, want %d", round, a.asked, round+1)
+		if a.Asked != round+1 {
+			t.Fatalf("round %d: the token was renewed %d times, want %d", round, a.Asked, round+1)
 		}
 	}
 	// Revoked at the server, it is renewed after the refusal.
-	a.revoke(false)
+	a.Revoke(false)
 	s.works(t, h)
 	// What another process renewed is used: the refresh token here is worthless.
 	second := s.handler(t, oauth.Config{Keep: keep, Now: now.time})
@@ -129,7 +130,7 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	// With the refresh token gone a person must come.
-	a.revoke(true)
+	a.Revoke(true)
 	wantLogin(t, s.call(t, h))
 }
 
@@ -137,15 +138,15 @@ func TestRenewal(t *testing.T) {
 // one that cannot be written does not lose the token of this process.
 func TestKeeperFails(t *testing.T) {
 	_, s := newWorld(t)
-	keep := &memory{err: errors.New("disk gone")}
+	keep := &oauthtest.Memory{Err: errors.New("disk gone")}
 	if err := s.call(t, s.handler(t, oauth.Config{Keep: keep})); err == nil || !strings.Contains(err.Error(), "disk gone") {
 		t.Fatalf("call = %v, want disk gone", err)
 	}
-	keep.err = nil
-	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
+	keep.Err = nil
+	h := s.handler(t, oauth.Config{Keep: keep, Ask: oauthtest.Agree})
 	login(t, h)
-	for key := range keep.values {
-		keep.values[key] = []byte("damaged")
+	for key := range keep.Values {
+		keep.Values[key] = []byte("damaged")
 	}
 	wantLogin(t, s.call(t, s.handler(t, oauth.Config{Keep: keep})))
 }
@@ -154,8 +155,8 @@ func TestKeeperFails(t *testing.T) {
 // not for another address that the server of this name had.
 func TestTokenStaysHome(t *testing.T) {
 	_, s := newWorld(t)
-	keep := &memory{}
-	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
+	keep := &oauthtest.Memory{}
+	h := s.handler(t, oauth.Config{Keep: keep, Ask: oauthtest.Agree})
 	login(t, h)
 	reached := ""
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -207,25 +208,23 @@ func TestTokenStaysHome(t *testing.T) {
 // TestMigration: when a server names another authorization server, nothing of
 // the first reaches it.
 func TestMigration(t *testing.T) {
-	first, second := newIssuer(t), newIssuer(t)
+	first, second := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
 	s := newResource(t, first)
-	keep := &memory{}
-	h := s.handler(t, oauth.Config{Keep: keep, Ask: agree})
+	keep := &oauthtest.Memory{}
+	h := s.handler(t, oauth.Config{Keep: keep, Ask: oauthtest.Agree})
 	login(t, h)
 	s.works(t, h)
-	s.mu.Lock()
-	s.issuer = second
-	s.mu.Unlock()
+	s.Move(second)
 	wantLogin(t, s.call(t, h))
-	if first.asked != 0 {
-		t.Errorf("the first authorization server was asked to renew %d times, want none", first.asked)
+	if first.Asked != 0 {
+		t.Errorf("the first authorization server was asked to renew %d times, want none", first.Asked)
 	}
 	login(t, h)
 	s.works(t, h)
 	name := strings.TrimPrefix(first.URL, "http://")
 	for _, kind := range []string{"client-", "secret-", "refresh-", "access-", "code-"} {
-		if strings.Contains(second.all(), kind+name) {
-			t.Errorf("the second authorization server was sent %s of the first:\n%s", kind, second.all())
+		if strings.Contains(second.All(), kind+name) {
+			t.Errorf("the second authorization server was sent %s of the first:\n%s", kind, second.All())
 		}
 	}
 }
@@ -265,11 +264,11 @@ func TestRefusals(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			a, s := newWorld(t)
-			s.edit, a.edit, a.answer = test.server, test.issuer, test.answer
+			s.Edit, a.Edit, a.Answer = test.server, test.issuer, test.answer
 			asked := false
 			h := s.handler(t, oauth.Config{Ask: func(ctx context.Context, address string) error {
 				asked = true
-				return agree(ctx, address)
+				return oauthtest.Agree(ctx, address)
 			}})
 			err := h.Login(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -278,8 +277,8 @@ func TestRefusals(t *testing.T) {
 			if asked != (test.answer != nil) {
 				t.Errorf("a person was asked: %v", asked)
 			}
-			if strings.Contains(a.all(), "grant_type") != (test.name == "code of another") {
-				t.Errorf("the authorization server was asked for a token:\n%s", a.all())
+			if strings.Contains(a.All(), "grant_type") != (test.name == "code of another") {
+				t.Errorf("the authorization server was asked for a token:\n%s", a.All())
 			}
 			wantLogin(t, s.call(t, h))
 		})
@@ -325,11 +324,11 @@ func TestStrayAnswers(t *testing.T) {
 		if res.StatusCode != http.StatusForbidden {
 			t.Errorf("GET with another Host = %d, want 403", res.StatusCode)
 		}
-		return agree(ctx, address)
+		return oauthtest.Agree(ctx, address)
 	}})
 	login(t, h)
-	if strings.Contains(a.all(), "evil") {
-		t.Errorf("a stray code was exchanged:\n%s", a.all())
+	if strings.Contains(a.All(), "evil") {
+		t.Errorf("a stray code was exchanged:\n%s", a.All())
 	}
 }
 
@@ -358,14 +357,12 @@ func TestStepUp(t *testing.T) {
 				t.Errorf("the second login asks for %q, want read write", got)
 			}
 		}
-		return agree(ctx, address)
+		return oauthtest.Agree(ctx, address)
 	}})
 	if err := s.call(t, h); err != nil || times != 1 {
 		t.Fatalf("call = %v after %d logins, want one", err, times)
 	}
-	s.mu.Lock()
-	s.needs = []string{"write"}
-	s.mu.Unlock()
+	s.Need("write")
 	for range 3 {
 		if err := s.call(t, h); err == nil {
 			t.Fatal("call = nil, want a refusal")
@@ -385,7 +382,7 @@ func TestStepUp(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	good := oauth.Config{Server: "x", URL: "https://example.com/mcp", Keep: &memory{}}
+	good := oauth.Config{Server: "x", URL: "https://example.com/mcp", Keep: &oauthtest.Memory{}}
 	if _, err := oauth.New(good); err != nil {
 		t.Fatal(err)
 	}
@@ -411,9 +408,9 @@ func TestNew(t *testing.T) {
 // requests that wait for a failing renewal share its failure.
 func TestOneRenewalForAll(t *testing.T) {
 	a, s := newWorld(t)
-	a.lives = 20
+	a.Lives = 20
 	var now clock
-	h := s.handler(t, oauth.Config{Ask: agree, Now: now.time})
+	h := s.handler(t, oauth.Config{Ask: oauthtest.Agree, Now: now.time})
 	login(t, h)
 	ask := func() error {
 		src, err := h.TokenSource(t.Context())
@@ -428,8 +425,8 @@ func TestOneRenewalForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a.asked != 0 {
-		t.Errorf("a token that lives for 20 s was renewed %d times in 5 s, want 0", a.asked)
+	if a.Asked != 0 {
+		t.Errorf("a token that lives for 20 s was renewed %d times in 5 s, want 0", a.Asked)
 	}
 	now.pass(time.Minute)
 	a.Close() // the server is gone

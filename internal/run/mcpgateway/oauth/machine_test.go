@@ -14,6 +14,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/oauth"
+	"ken/internal/testkit/oauthtest"
 )
 
 func begin(text string) func(context.Context) (string, error) {
@@ -44,33 +45,33 @@ func TestMachine(t *testing.T) {
 			[]string{"grant-type%3Atoken-exchange", "subject_token=other-token", "token-type%3Aaccess_token", "id:s3cret"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newIssuer(t)
-			a.edit = func(meta map[string]any) { // a server for machines has no page to log in at
+			a := oauthtest.NewIssuer(t)
+			a.Edit = func(meta map[string]any) { // a server for machines has no page to log in at
 				delete(meta, "authorization_endpoint")
 				delete(meta, "code_challenge_methods_supported")
 			}
 			s := newResource(t, a)
-			keep := &memory{}
+			keep := &oauthtest.Memory{}
 			now := time.Now()
 			c.conf.Machine.Issuer, c.conf.Keep, c.conf.Ask, c.conf.Now = a.URL, keep, never(t), func() time.Time { return now }
 			h := s.handler(t, c.conf)
 			s.works(t, h)
 			for _, want := range c.want {
-				if !strings.Contains(a.all(), want) {
-					t.Errorf("the authorization server was sent %s, want %s", a.all(), want)
+				if !strings.Contains(a.All(), want) {
+					t.Errorf("the authorization server was sent %s, want %s", a.All(), want)
 				}
 			}
-			if !strings.Contains(a.all(), "resource=") || strings.Contains(a.all(), "register") {
-				t.Errorf("the authorization server was sent %s, want a resource and no registration", a.all())
+			if !strings.Contains(a.All(), "resource=") || strings.Contains(a.All(), "register") {
+				t.Errorf("the authorization server was sent %s, want a resource and no registration", a.All())
 			}
-			before := strings.Count("\n"+a.all(), "\ntoken ")
+			before := strings.Count("\n"+a.All(), "\ntoken ")
 			now = now.Add(2 * time.Hour)
 			s.works(t, h)
-			if after := strings.Count("\n"+a.all(), "\ntoken "); after != before+1 || strings.Contains(a.all(), "refresh_token=") {
-				t.Errorf("tokens were asked for %d times, then %d times:\n%s", before, after, a.all())
+			if after := strings.Count("\n"+a.All(), "\ntoken "); after != before+1 || strings.Contains(a.All(), "refresh_token=") {
+				t.Errorf("tokens were asked for %d times, then %d times:\n%s", before, after, a.All())
 			}
-			if len(keep.values) != 0 {
-				t.Errorf("kept: %v", keep.values)
+			if len(keep.Values) != 0 {
+				t.Errorf("kept: %v", keep.Values)
 			}
 		})
 	}
@@ -79,12 +80,12 @@ func TestMachine(t *testing.T) {
 // TestMachineIssuer: an MCP server that names another authorization server gets
 // nothing of a client's secrets there, and a refusal is not tried over and over.
 func TestMachineIssuer(t *testing.T) {
-	a, evil := newIssuer(t), newIssuer(t)
+	a, evil := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
 	s := newResource(t, evil)
 	conf := oauth.Config{ClientID: "id", ClientSecret: "s3cret", Machine: oauth.Machine{Grant: oauth.GrantClient, Issuer: a.URL}}
 	err := s.call(t, s.handler(t, conf))
-	if err == nil || !strings.Contains(err.Error(), "oauth.issuer") || evil.all() != "" || a.all() != "" {
-		t.Errorf("error = %v; the other server was sent %q", err, evil.all())
+	if err == nil || !strings.Contains(err.Error(), "oauth.issuer") || evil.All() != "" || a.All() != "" {
+		t.Errorf("error = %v; the other server was sent %q", err, evil.All())
 	}
 
 	s = newResource(t, a)
@@ -95,8 +96,8 @@ func TestMachineIssuer(t *testing.T) {
 			t.Errorf("error = %v, want why there is no token", err)
 		}
 	}
-	if a.all() != "" {
-		t.Errorf("the authorization server was sent %q", a.all())
+	if a.All() != "" {
+		t.Errorf("the authorization server was sent %q", a.All())
 	}
 }
 
@@ -110,7 +111,7 @@ func TestMachineConfig(t *testing.T) {
 		"client-credentials": {Grant: "guess", Issuer: "https://a.example"},
 		"oauth.clientKey":    {Grant: oauth.GrantJWT, Issuer: "https://a.example", Token: begin("x"), Key: "not a key"},
 	} {
-		_, err := oauth.New(oauth.Config{Server: "files", URL: "https://mcp.example/mcp", Keep: &memory{}, Machine: m})
+		_, err := oauth.New(oauth.Config{Server: "files", URL: "https://mcp.example/mcp", Keep: &oauthtest.Memory{}, Machine: m})
 		e, _ := errors.AsType[*capability.Error](err)
 		if e == nil || !strings.Contains(e.Fix, want) {
 			t.Errorf("%+v: %v, want a fix with %s", m, err, want)

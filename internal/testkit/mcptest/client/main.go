@@ -10,19 +10,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway"
 	"ken/internal/run/mcpgateway/oauth"
+	"ken/internal/testkit/oauthtest"
 )
 
 const server = "suite"
@@ -68,7 +67,7 @@ func run(ctx context.Context, scenario string, args []string) error {
 			return err
 		}
 		h, err := oauth.New(oauth.Config{
-			Server: server, URL: args[0], Keep: &memory{}, Interactive: true, Ask: agree, Machine: machine,
+			Server: server, URL: args[0], Keep: &oauthtest.Memory{}, Interactive: true, Ask: oauthtest.Agree, Machine: machine,
 			ClientID: in.ClientID, ClientSecret: in.ClientSecret, ClientMetadata: "https://conformance-test.local/client-metadata.json",
 		})
 		if err != nil {
@@ -288,49 +287,4 @@ func answer(request json.RawMessage) json.RawMessage {
 		}
 	}
 	return json.RawMessage(`{"action": "accept", "content": {}}`)
-}
-
-// agree does what a browser does with a person who agrees.
-func agree(ctx context.Context, address string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	_, err = io.Copy(io.Discard, res.Body)
-	return err
-}
-
-// A memory keeps tokens for as long as the client runs.
-type memory struct {
-	mu     sync.Mutex
-	values map[string][]byte
-}
-
-func (m *memory) Load(_ context.Context, server string, _ capability.Principal) ([]byte, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v, ok := m.values[server]
-	return v, ok, nil
-}
-
-func (m *memory) Save(_ context.Context, server string, _ capability.Principal, value []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.values == nil {
-		m.values = map[string][]byte{}
-	}
-	m.values[server] = value
-	return nil
-}
-
-func (m *memory) Delete(_ context.Context, server string, _ capability.Principal) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.values, server)
-	return nil
 }
