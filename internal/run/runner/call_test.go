@@ -46,14 +46,8 @@ func TestKeyOfCall(t *testing.T) {
 // TestSurfaceOfCall: the rules see the surface of the call, and Config.Surface
 // goes before it.
 func TestSurfaceOfCall(t *testing.T) {
-	s := policy.Defaults(policy.Personal)
-	s.Intents = policy.Off
-	s.Rules = []policy.Rule{{ID: "no.mcp", Effect: policy.Deny, Capabilities: []string{"tool:look"}, Surfaces: []policy.Surface{policy.SurfaceMCP}, Where: "test:1"}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	use := func(c *Config) { c.Rules = func() *policy.Rules { return rules } }
+	rules := rulesOf(t, policy.Rule{ID: "no.mcp", Effect: policy.Deny, Capabilities: []string{"tool:look"}, Surfaces: []policy.Surface{policy.SurfaceMCP}, Where: "test:1"})
+	use := func(c *Config) { c.Rules = rules }
 	r := newRig(t, tool{}, use)
 	call := callOf("look", `{"text":"a"}`)
 	call.Surface = string(policy.SurfaceRun)

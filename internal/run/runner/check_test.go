@@ -156,11 +156,7 @@ func TestCheckTellsNothingNew(t *testing.T) {
 				c.Desk, c.Executors = tt.desk, Executors{"tool:*": x}
 				s := c.Rules().Settings()
 				tt.rules(&s)
-				rules, err := policy.Compile(s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Rules = func() *policy.Rules { return rules }
+				c.Rules = compiled(t, s)
 			})
 			_, err := r.Invoke(t.Context(), callOf(tt.target, `{"text":"a"}`))
 			if looked != tt.looks || invoked != tt.invoked {

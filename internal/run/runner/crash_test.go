@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -144,10 +145,18 @@ func TestCrash(t *testing.T) {
 				}
 			} else {
 				call := again(t, callOf(tt.tool, `{"text":"a"}`), err)
+				wrong := call
+				wrong.Answers = map[string]json.RawMessage{AnswerAgain: json.RawMessage(`"another"`)}
+				refused(t, r, wrong, capability.InputNeeded)
 				if got := lines(dir); got != tt.effects {
 					t.Errorf("%d effects after asking, want %d", got, tt.effects)
 				}
-				succeeds(t, r, call)
+				for range 2 { // its result is kept
+					gives(t, r, call, "touched")
+				}
+				if n := records(t, dir, audit.Unknown); n != 2 {
+					t.Errorf("%d records say that nobody knows, want one for each question", n)
+				}
 			}
 			if got := lines(dir); got != want {
 				t.Errorf("%d effects in the end, want %d", got, want)
@@ -252,6 +261,20 @@ func unended(t *testing.T, dir string) int {
 	n := 0
 	for _, k := range open {
 		if k > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// records counts those of an event in the trail.
+func records(t *testing.T, dir string, event audit.Event) (n int) {
+	t.Helper()
+	for e, err := range audit.Query(filepath.Join(dir, "audit"), audit.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Record.Event == event && e.Record.Status == audit.Lost {
 			n++
 		}
 	}

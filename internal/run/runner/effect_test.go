@@ -172,55 +172,6 @@ func TestEffectEnds(t *testing.T) {
 	}
 }
 
-// plant leaves an effect as a process leaves it that died.
-func plant(t *testing.T, s *store.Store, r *rig, call capability.Call, key string) {
-	t.Helper()
-	inv := &invocation{runner: r.Runner, call: call, began: time.Now()}
-	inv.target.Capability = testCapabilities()[call.Target]
-	if err := inv.identify(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	left := inv.effect.effect
-	left.Owner = "a dead one"
-	value, _ := json.Marshal(left)
-	var b store.Batch
-	b.Put(inv.effect.key, value)
-	if _, err := s.Apply(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestEffectUnknown: a call that was running when its process died runs again
-// only if it is idempotent or a person says so, about this very effect.
-func TestEffectUnknown(t *testing.T) {
-	s := openStore(t)
-	var runs atomic.Int64
-	r := keyed(t, s, "k", counting(&runs), nil)
-	call := callOf("write", `{"text":"a"}`)
-	plant(t, s, r, call, "k")
-	for range 2 {
-		_, err := r.Invoke(t.Context(), call)
-		wrong := again(t, call, err)
-		if rec := r.log.last(t); rec.Status != audit.Lost || rec.Event != audit.Unknown {
-			t.Errorf("recorded %s %s, want UNKNOWN", rec.Status, rec.Event)
-		}
-		wrong.Answers = map[string]json.RawMessage{AnswerAgain: json.RawMessage(`"another"`)}
-		refused(t, r, wrong, capability.InputNeeded)
-	}
-	if runs.Load() != 0 {
-		t.Fatalf("an unknown call ran %d times", runs.Load())
-	}
-	_, err := r.Invoke(t.Context(), call)
-	call = again(t, call, err)
-	for range 2 {
-		gives(t, r, call, "run 1")
-	}
-	repeat := callOf("repeat", `{"text":"a"}`)
-	repeat.Session = "s2"
-	plant(t, s, r, repeat, "k")
-	gives(t, r, repeat, "run 2")
-}
-
 // TestEffectBeforeConsent: a call that has happened needs no second consent.
 func TestEffectBeforeConsent(t *testing.T) {
 	s := openStore(t)

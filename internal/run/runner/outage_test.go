@@ -57,35 +57,6 @@ func TestOutageEffect(t *testing.T) {
 	gives(t, r, again(t, call, err), "run 2")
 }
 
-// TestOutageCutEffect: sessions that end while a call is claimed and while it
-// runs are no outage where new ones can be had: it runs once and is kept.
-func TestOutageCutEffect(t *testing.T) {
-	o := storetest.NewOutage(t)
-	var runs atomic.Int64
-	long := func(c *Config) { c.Limits = Limits{Lease: time.Minute}.Always }
-	r := keyed(t, storetest.Open(t, o.Address), "k", during(&runs, o.Cut), long)
-	beside := keyed(t, storetest.Open(t, o.Beside), "k", counting(&runs), long)
-	call := callOf("write", `{"text":"a"}`)
-	release := o.Hold()
-	var done sync.WaitGroup
-	done.Go(func() {
-		gives(t, r, call, "run 1")
-	})
-	o.Await(storetest.Waits) // to claim
-	o.Cut()
-	o.Await(storetest.Waits) // with another session
-	release()
-	done.Wait()
-	for name, one := range map[string]*rig{"same": r, "other": beside} {
-		if res, err := settled(t, one, call); err != nil || res.Meta[MetaRepeated] != "true" || res.Parts[0].Text != "run 1" {
-			t.Errorf("%s: Invoke() again = %+v, %v, want the first result", name, res, err)
-		}
-	}
-	if r.Load().Unsettled != 0 || runs.Load() != 1 {
-		t.Errorf("%d unsettled and %d runs, want none and 1", r.Load().Unsettled, runs.Load())
-	}
-}
-
 // TestOutageUnused: the server goes away between the claim of a call and its start, for so long
 // that the claim cannot be removed. The call did not run, so it runs when it is made
 // again. Another process does not run it.

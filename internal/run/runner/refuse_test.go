@@ -275,17 +275,11 @@ func TestConsent(t *testing.T) {
 // TestConsentState: an approval of a call holds in the state in which it was asked
 // about, once and for always; one for every call of the tool holds in any.
 func TestConsentState(t *testing.T) {
-	s := policy.Defaults(policy.Personal)
-	s.Intents = policy.Off
-	s.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Where: "test:1"}}
-	rules, err := policy.Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := rulesOf(t, policy.Rule{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Where: "test:1"})
 	for covers, holds := range map[approval.Cover]bool{"": false, approval.CoverCall: false, approval.CoverTool: true} {
 		desk, state := openDesk(t, openStore(t)), "page https://a.test/list"
 		r := newRig(t, tool{facts: func(capability.Call) (Facts, error) { return Facts{State: state}, nil }}, func(c *Config) {
-			c.Desk, c.Rules = desk, func() *policy.Rules { return rules }
+			c.Desk, c.Rules = desk, rules
 		})
 		call := callOf("write", `{"text":"a"}`)
 		res, err := r.Invoke(t.Context(), call)

@@ -135,18 +135,26 @@ func testCapabilities() map[capability.ID]*capability.Capability {
 }
 
 func testRules(t testing.TB) *policy.Rules {
+	return rulesOf(t,
+		policy.Rule{ID: "test.allow", Effect: policy.Allow, Capabilities: []string{"tool:write", "tool:repeat"}, Where: "test:1"},
+		policy.Rule{ID: "test.deny", Effect: policy.Deny, Capabilities: []string{"tool:denied"}, Reason: "it is denied", Where: "test:2"})()
+}
+
+// rulesOf compiles rules beside the defaults, without intents.
+func rulesOf(t testing.TB, rules ...policy.Rule) func() *policy.Rules {
 	t.Helper()
 	s := policy.Defaults(policy.Personal)
-	s.Intents = policy.Off
-	s.Rules = []policy.Rule{
-		{ID: "test.allow", Effect: policy.Allow, Capabilities: []string{"tool:write", "tool:repeat"}, Where: "test:1"},
-		{ID: "test.deny", Effect: policy.Deny, Capabilities: []string{"tool:denied"}, Reason: "it is denied", Where: "test:2"},
-	}
+	s.Intents, s.Rules = policy.Off, rules
+	return compiled(t, s)
+}
+
+func compiled(t testing.TB, s policy.Settings) func() *policy.Rules {
+	t.Helper()
 	rules, err := policy.Compile(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rules
+	return func() *policy.Rules { return rules }
 }
 
 type rig struct {

@@ -69,13 +69,9 @@ func TestSecretInArguments(t *testing.T) {
 			}
 			s := policy.Defaults(policy.Personal)
 			s.Intents, s.SendSecrets = policy.Off, tt.send
-			rules, err := policy.Compile(s)
-			if err != nil {
-				t.Fatal(err)
-			}
 			look := tt.declare(*testCapabilities()["tool:look"])
 			r := newRig(t, x, func(c *Config) {
-				c.Redactor, c.Rules = knowing(), func() *policy.Rules { return rules }
+				c.Redactor, c.Rules = knowing(), compiled(t, s)
 				c.Resolve = func(context.Context, capability.Call) (Resolved, error) {
 					return Resolved{Capability: &look, Extension: "ext"}, nil
 				}
