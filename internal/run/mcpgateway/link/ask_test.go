@@ -5,72 +5,19 @@
 package link_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
+	"ken/internal/testkit/linktest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// A line is a message as a hand-written server reads it.
-type line struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  json.RawMessage `json:"error"`
-}
-
-// oldServer speaks 2025-03-26 by hand, so that a test sees what is sent, and
-// sends what it wants. handle is given all that the handshake leaves.
-func oldServer(capabilities string, handle func(m line, say func(format string, args ...any))) func(context.Context) (link.Process, error) {
-	return inProcess(func(in io.ReadCloser, out io.WriteCloser) {
-		say := func(format string, args ...any) {
-			if fmt.Fprintf(out, format+"\n", args...); format == "" {
-				_ = in.Close() // it is gone
-			}
-		}
-		lines := bufio.NewScanner(in)
-		for lines.Scan() {
-			var m line
-			if json.Unmarshal(lines.Bytes(), &m) != nil {
-				continue
-			}
-			switch m.Method {
-			case "server/discover":
-				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"method not found"}}`, m.ID)
-			case "initialize":
-				say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-03-26","capabilities":%s,"serverInfo":{"name":"old","version":"1"}}}`, m.ID, capabilities)
-				handle(m, say)
-			default:
-				handle(m, say)
-			}
-		}
-	})
-}
-
-// asker is a server that asks with a request in each call, and answers the call
-// with what it is told.
-func asker(request string) func(context.Context) (link.Process, error) {
-	var call json.RawMessage
-	return oldServer(`{"tools":{}}`, func(m line, say func(string, ...any)) {
-		switch {
-		case m.Method == "tools/call":
-			call = m.ID
-			say(`{"jsonrpc":"2.0","id":"r",%s}`, request)
-		case string(m.ID) == `"r"`:
-			say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, call, m.Result)
-		}
-	})
-}
 
 // TestDeniedQuestions: a form that asks for a secret, sampling with the context
 // of other servers, and sampling where models are denied do not reach a client.
@@ -93,7 +40,7 @@ func TestDeniedQuestions(t *testing.T) {
 		{fmt.Sprintf(sampling, "none"), "", false},
 	} {
 		var call json.RawMessage
-		server := oldServer(`{"tools":{}}`, func(m line, say func(string, ...any)) {
+		server := linktest.Old(`{"tools":{}}`, func(m linktest.Line, say func(string, ...any)) {
 			switch {
 			case m.Method == "tools/call":
 				call = m.ID
@@ -121,7 +68,7 @@ func TestDeniedQuestions(t *testing.T) {
 func TestParams(t *testing.T) {
 	const want = `{"method":"roots/list","params":{}}`
 	for _, request := range []string{`"method":"roots/list"`, `"method":"roots/list","params":null`, `"method":"roots/list","params":{}`} {
-		l := to(t, asker(request))
+		l := to(t, linktest.Asker(request))
 		call := callOf(`{}`)
 		_, err := l.Call(soon(t), call, "x")
 		q := inquiryOf(t, err)
@@ -139,7 +86,7 @@ func TestParams(t *testing.T) {
 		var none *mcp.ListRootsParams
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"where": none}, RequestState: "s1"}, nil
 	})
-	l := to(t, sdkServer(s))
+	l := to(t, linktest.SDK(s))
 	call := callOf(`{}`)
 	_, err := l.Call(soon(t), call, "ask")
 	q := inquiryOf(t, err)
@@ -197,7 +144,7 @@ func TestRootsOutside(t *testing.T) {
 		`{"roots":[{"uri":"file:///outside/a%20b","name":"a b"}]}`: {"/outside/a b"},
 	} {
 		heard := make(chan string, 1)
-		open(t, link.Config{Roots: roots, Target: link.Target{Start: oldServer(`{"tools":{}}`, func(m line, say func(string, ...any)) {
+		open(t, link.Config{Roots: roots, Target: link.Target{Start: linktest.Old(`{"tools":{}}`, func(m linktest.Line, say func(string, ...any)) {
 			switch {
 			case m.Method == "notifications/initialized":
 				say(`{"jsonrpc":"2.0","id":"r","method":"roots/list"}`)
@@ -233,12 +180,12 @@ func TestDefaults(t *testing.T) {
 		{`{"action":"accept","content":"text"}`, `{"action":"accept","content":"text"}`},
 	} {
 		request := `"method":"elicitation/create","params":{"message":"?","requestedSchema":` + defaultsForm + `}`
-		l := to(t, asker(request))
+		l := to(t, linktest.Asker(request))
 		if got := answered(t, l, "q1", test.answer, ""); got != test.want {
 			t.Errorf("%s: the old server hears %s, want %s", test.answer, got, test.want)
 		}
 		for _, state := range []string{"", "s1", "ken-forms.x"} {
-			l = to(t, newAsker(t, defaultsForm, state))
+			l = to(t, linktest.NewAsker(t, defaultsForm, state))
 			if got, want := answered(t, l, "which", test.answer, ""), test.want+" "+state; got != want {
 				t.Errorf("%s: the new server hears %s, want %s", test.answer, got, want)
 			}
@@ -250,7 +197,7 @@ func TestDefaults(t *testing.T) {
 // untouched, and a made-up state is refused.
 func TestNoDefaults(t *testing.T) {
 	for _, state := range []string{"", "s1", "ken-forms.x"} {
-		l := open(t, link.Config{Target: link.Target{Start: newAsker(t, `{"type":"object","properties":{"c":{"type":"string"}}}`, state)}})
+		l := open(t, link.Config{Target: link.Target{Start: linktest.NewAsker(t, `{"type":"object","properties":{"c":{"type":"string"}}}`, state)}})
 		want := state
 		if state == "ken-forms.x" {
 			want = "" // it must be told from Ken's own
@@ -285,46 +232,6 @@ func answered(t *testing.T, l *link.Link, name, answer, state string) string {
 	return textOf(res)
 }
 
-// newAsker is a server of 2026-07-28, by hand, that asks with a form and then
-// says what it heard.
-func newAsker(t *testing.T, form, state string) func(context.Context) (link.Process, error) {
-	return inProcess(func(in io.ReadCloser, out io.WriteCloser) {
-		lines := bufio.NewScanner(in)
-		for lines.Scan() {
-			var m struct {
-				line
-				Params struct {
-					InputResponses map[string]json.RawMessage `json:"inputResponses"`
-					RequestState   string                     `json:"requestState"`
-				} `json:"params"`
-			}
-			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-				t.Errorf("the server is sent %s: %v", lines.Bytes(), err)
-			}
-			if m.ID == nil {
-				continue
-			}
-			res := map[string]any{"resultType": "complete"}
-			switch {
-			case m.Method == "server/discover":
-				res["supportedVersions"], res["capabilities"] = []string{"2026-07-28"}, map[string]any{"tools": map[string]any{}}
-			case m.Params.InputResponses["which"] == nil:
-				res["resultType"], res["requestState"] = "input_required", state
-				res["inputRequests"] = map[string]any{"which": map[string]any{
-					"method": "elicitation/create", "params": map[string]any{"message": "?", "requestedSchema": json.RawMessage(form)}}}
-			default:
-				heard := string(m.Params.InputResponses["which"]) + " " + m.Params.RequestState
-				res["content"] = []any{map[string]any{"type": "text", "text": heard}}
-			}
-			text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": res})
-			if err != nil {
-				t.Error(err)
-			}
-			fmt.Fprintf(out, "%s\n", text)
-		}
-	})
-}
-
 // TestPartialLists: what cannot be listed costs nothing else, and is said.
 func TestPartialLists(t *testing.T) {
 	const everything = `{"tools":{},"prompts":{},"resources":{}}`
@@ -347,7 +254,7 @@ func TestPartialLists(t *testing.T) {
 		{"prompts/list", "", "dies", "it ended"}, // it has no lists, not empty ones
 	} {
 		t.Run(test.method+" "+test.says, func(t *testing.T) {
-			l := open(t, link.Config{Target: link.Target{Start: oldServer(everything, func(m line, say func(string, ...any)) {
+			l := open(t, link.Config{Target: link.Target{Start: linktest.Old(everything, func(m linktest.Line, say func(string, ...any)) {
 				switch {
 				case m.Method == test.method && test.answer == "":
 				case m.Method == test.method && test.answer == "dies":

@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
 	"ken/internal/testkit"
+	"ken/internal/testkit/linktest"
 )
 
 // TestUnreachable: the error says what the network said, without the steps of the
@@ -35,7 +36,7 @@ func TestUnreachable(t *testing.T) {
 func TestOldHandshakes(t *testing.T) {
 	for _, mode := range []string{"dies of discover", "ignores discover", "noise"} {
 		t.Run(mode, func(t *testing.T) {
-			l, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: start(mode)}})
+			l, err := link.Open(soon(t), link.Config{Target: link.Target{Name: "tester", Start: linktest.Start(mode)}})
 			if err != nil {
 				t.Fatalf("Open(%s) = %v", mode, err)
 			}
@@ -56,7 +57,7 @@ func TestOldHandshakes(t *testing.T) {
 
 // A server that stops reading must not hold a caller whose pipe is full.
 func TestStopsReading(t *testing.T) {
-	l := to(t, start("x"))
+	l := to(t, linktest.Start("x"))
 	big := `{"x":"` + strings.Repeat("x", 1<<17) + `"}`
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
@@ -80,7 +81,7 @@ func TestOddLists(t *testing.T) {
 		{"endless cursors", 1000, []string{"has no end"}},
 	} {
 		t.Run(test.mode, func(t *testing.T) {
-			l := to(t, start(test.mode))
+			l := to(t, linktest.Start(test.mode))
 			got, err := l.Lists(soon(t))
 			if err != nil || len(got.Tools) != test.tools {
 				t.Fatalf("Lists(%s) = %d tools, %v, want %d", test.mode, len(got.Tools), err, test.tools)
@@ -115,14 +116,14 @@ func TestBadStarts(t *testing.T) {
 			ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
 		}
-		_, err := link.Open(ctx, link.Config{Target: link.Target{Name: "tester", Start: start(mode)}})
+		_, err := link.Open(ctx, link.Config{Target: link.Target{Name: "tester", Start: linktest.Start(mode)}})
 		wantErr(t, mode, err, want.kind, want.says...)
 	}
 }
 
 func TestBadCalls(t *testing.T) {
 	var changes atomic.Int64
-	l := open(t, link.Config{Target: link.Target{Start: start("x")}, Changed: func(string) { changes.Add(1) }})
+	l := open(t, link.Config{Target: link.Target{Start: linktest.Start("x")}, Changed: func(string) { changes.Add(1) }})
 	for _, test := range []struct {
 		tool string
 		text string               // of the result
@@ -161,9 +162,9 @@ func TestBadCalls(t *testing.T) {
 // where it never does.
 func TestLargeMessages(t *testing.T) {
 	testkit.CI(t, "sends hundreds of megabytes")
-	huge := to(t, start("x"))
+	huge := to(t, linktest.Start("x"))
 	for tool, l := range map[string]*link.Link{
-		"huge": huge, "huge backwards": huge, "huge unknown": huge, "endless": to(t, start("x")), "endless unknown": to(t, start("x")),
+		"huge": huge, "huge backwards": huge, "huge unknown": huge, "endless": to(t, linktest.Start("x")), "endless unknown": to(t, linktest.Start("x")),
 	} {
 		_, err := l.Call(soon(t), callOf(`{}`), tool)
 		wantErr(t, tool, err, capability.Unavailable, "the limit is 16777216")
@@ -173,7 +174,7 @@ func TestLargeMessages(t *testing.T) {
 // TestEndsInCall: the time of a call ends, and its caller gives up, while the server
 // answers others; then the server dies.
 func TestEndsInCall(t *testing.T) {
-	l := to(t, start("x"))
+	l := to(t, linktest.Start("x"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := l.Call(ctx, callOf(`{}`), "hang")

@@ -20,6 +20,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
+	"ken/internal/testkit/linktest"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -81,7 +82,7 @@ func eachWay(t *testing.T, make func(old bool) *mcp.Server, f func(t *testing.T,
 	for _, old := range []bool{true, false} {
 		age := map[bool]string{true: "old", false: "new"}[old]
 		t.Run("stdio "+age, func(t *testing.T) {
-			f(t, link.Config{Target: link.Target{Start: sdkServer(make(old))}}, old)
+			f(t, link.Config{Target: link.Target{Start: linktest.SDK(make(old))}}, old)
 		})
 		t.Run("http "+age, func(t *testing.T) {
 			s := make(old)
@@ -102,7 +103,7 @@ func eachWay(t *testing.T, make func(old bool) *mcp.Server, f func(t *testing.T,
 // TestListsBesideCalls: lists are read while calls are made, as a server's news
 // make it. They go by different ways, and share what says who asks.
 func TestListsBesideCalls(t *testing.T) {
-	l := to(t, sdkServer(fullServer(false)))
+	l := to(t, linktest.SDK(fullServer(false)))
 	ctx := soon(t)
 	var group sync.WaitGroup
 	for range 3 {
@@ -271,7 +272,7 @@ func TestParkTime(t *testing.T) {
 			}
 			return say("late"), nil
 		})
-		l, err := link.Open(t.Context(), link.Config{Target: link.Target{Name: "tester", Start: sdkServer(s)}, MaxParks: 1})
+		l, err := link.Open(t.Context(), link.Config{Target: link.Target{Name: "tester", Start: linktest.SDK(s)}, MaxParks: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +311,7 @@ func TestAskOfTwo(t *testing.T) {
 		}
 		return say(got.Action), nil
 	})
-	l := to(t, sdkServer(s))
+	l := to(t, linktest.SDK(s))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		wantText(t, l, callOf(`{}`), "hold", "held")
@@ -324,7 +325,7 @@ func TestAskOfTwo(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	l := to(t, sdkServer(fullServer(true)))
+	l := to(t, linktest.SDK(fullServer(true)))
 	call := callOf(`{}`)
 	_, err := l.Call(soon(t), call, "page")
 	q := inquiryOf(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/mcpgateway/link"
+	"ken/internal/testkit/linktest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -119,7 +120,7 @@ func TestTasksOfServers(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			s := &taskServer{cancelled: make(chan string, 1)}
 			srv := s.serve(t)
-			cfg := link.Config{Target: link.Target{Start: sdkServer(srv)}}
+			cfg := link.Config{Target: link.Target{Start: linktest.SDK(srv)}}
 			if way == "http" {
 				h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return srv }, &mcp.StreamableHTTPOptions{Stateless: true})
 				web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +186,7 @@ func TestTasksOfServers(t *testing.T) {
 // principal or in another session, and it cannot be forged.
 func TestTaskOfAnotherCall(t *testing.T) {
 	s := &taskServer{cancelled: make(chan string, 1), polls: 3}
-	l := to(t, sdkServer(s.serve(t)))
+	l := to(t, linktest.SDK(s.serve(t)))
 	_, err := l.Call(soon(t), callOf(`{}`), "asks")
 	state := inquiryOf(t, err).State
 	for name, c := range map[string]struct {
