@@ -19,6 +19,7 @@ import (
 	"ken/capability"
 	"ken/internal/know/source/mcptools"
 	"ken/internal/testkit"
+	"ken/internal/testkit/mcptest/sample"
 )
 
 // TestNothingStartsUntilNeeded goes from an unknown server to its first call, and
@@ -465,7 +466,7 @@ func TestReplace(t *testing.T) {
 	sources := g.Sources()
 	second := watch(t, sources[1])
 	third := watch(t, sources[2])
-	b.Env = map[string]string{serveVar: "more"}
+	b.Env = map[string]string{sample.Var: "more"}
 	g.Replace([]Server{a, b, stdio(t, "d", "plain")})
 	if got := byID(<-third); len(got) != 0 {
 		t.Errorf("the source of a removed server still has %d capabilities", len(got))
@@ -511,7 +512,7 @@ func TestFilesHoldNoSecrets(t *testing.T) {
 	}
 	for line := range strings.Lines(env) {
 		name, _, _ := strings.Cut(line, "=")
-		if !slices.Contains([]string{"PATH", "HOME", "API_TOKEN", "PLAIN_TOKEN", serveVar}, name) {
+		if !slices.Contains([]string{"PATH", "HOME", "API_TOKEN", "PLAIN_TOKEN", sample.Var}, name) {
 			t.Errorf("the server has the variable %s", name)
 		}
 	}

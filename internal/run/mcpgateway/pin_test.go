@@ -12,6 +12,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/pin"
 	"ken/internal/know/source/mcptools"
+	"ken/internal/testkit/mcptest/sample"
 	"ken/internal/testkit/storetest"
 )
 
@@ -58,7 +59,7 @@ func TestPins(t *testing.T) {
 	}
 	refused(t, first, callAs("ada", "", "s/sprout", ""), capability.Conflict, "ken extension review mcp:s")
 
-	def.Env = map[string]string{serveVar: "changed"}
+	def.Env = map[string]string{sample.Var: "changed"}
 	second := listed(t, Config{Pins: d}, def)
 	changed := byID(load(t, second))["mcp:s/echo"]
 	if rules(changed) != "mcp-changed" || changed.Hash == echo.Hash {
@@ -111,7 +112,7 @@ func TestPinsPromptsAndResources(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	def.Env = map[string]string{serveVar: "other"}
+	def.Env = map[string]string{sample.Var: "other"}
 	d := open() // as another process has it
 	g := listed(t, Config{Pins: d}, def)
 	if got, want := offeredNames(g), "greet file:///{name}/x"; got != want {

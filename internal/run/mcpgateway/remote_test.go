@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/testkit"
+	"ken/internal/testkit/mcptest/sample"
 )
 
 // remote serves a server over HTTP for a test, and counts the sessions.
@@ -45,7 +46,7 @@ func remote(t testing.TB, sse bool) (def Server, web *httptest.Server, sessions 
 // them.
 func lasting(t testing.TB) *mcp.Server {
 	t.Helper()
-	s := newServer("plain")
+	s := sample.New("plain")
 	t.Cleanup(func() {
 		for session := range s.Sessions() {
 			session.Close()

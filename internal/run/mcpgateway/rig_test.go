@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/sandbox"
+	"ken/internal/testkit/mcptest/sample"
 )
 
 // stdio defines a server that this binary is.
@@ -26,7 +27,7 @@ func stdio(t testing.TB, name, mode string) Server {
 		t.Fatal(err)
 	}
 	return Server{
-		Name: name, Command: exe, Env: map[string]string{serveVar: mode}, Trust: capability.TrustUser,
+		Name: name, Command: exe, Env: map[string]string{sample.Var: mode}, Trust: capability.TrustUser,
 		Origin: capability.Origin{Path: "/home/u/.ken/mcp.json"}, StartTimeout: 30 * time.Second, Timeout: 30 * time.Second,
 	}
 }
