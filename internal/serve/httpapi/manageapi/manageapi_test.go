@@ -243,24 +243,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestSecrets: names are listed, values never.
-func TestSecrets(t *testing.T) {
-	r := newRig(t)
-	who := r.fresh()
-	r.want(t, who, "PUT", "/api/v1/secrets/TOKEN", `{"value":"very-hidden"}`, 204)
-	if answer := r.want(t, who, "GET", "/api/v1/secrets", "", 200, `"name":"TOKEN"`); strings.Contains(answer, "very-hidden") {
-		t.Errorf("the value is shown: %s", answer)
-	}
-	r.want(t, who, "PUT", "/api/v1/secrets/TOKEN", `{"value":""}`, 400)
-	r.want(t, who, "DELETE", "/api/v1/secrets/TOKEN", "", 204)
-	r.want(t, who, "DELETE", "/api/v1/secrets/TOKEN", "", 404)
-	user := who
-	user.Operator = false
-	r.want(t, user, "GET", "/api/v1/secrets", "", 403, "operator-only")
-}
-
-// TestConnect: a client is connected exactly as it was shown, and restored byte for
-// byte. What was changed since it was shown is not connected.
+// TestConnect: a client is connected exactly as it was shown: not when it was
+// changed since. The browser's story manage has the rest.
 func TestConnect(t *testing.T) {
 	r := newRig(t)
 	who := r.fresh()
@@ -281,19 +265,24 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want(t, who, "POST", "/api/v1/clients/claude/connect", `{"digest":"`+digest+`"}`, 409)
-	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.want(t, who, "POST", "/api/v1/clients/claude/connect", `{"digest":"`+digest+`"}`, 200, ".claude.json")
-	if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "notes-server") || !strings.Contains(string(now), "/usr/bin/ken") {
-		t.Errorf("connected = %s, %v", now, err)
-	}
-	r.want(t, who, "POST", "/api/v1/clients/claude/disconnect", `{}`, 200)
-	if now, err := os.ReadFile(file); err != nil || string(now) != before {
-		t.Errorf("restored = %s, %v, want %s", now, err, before)
-	}
 	r.want(t, who, "GET", "/api/v1/clients/nothing/plan", "", 404)
 	r.want(t, who, "GET", "/api/v1/clients/generic/plan", "", 404)
+}
+
+// TestSecrets: names are listed, values never.
+func TestSecrets(t *testing.T) {
+	r := newRig(t)
+	who := r.fresh()
+	r.want(t, who, "PUT", "/api/v1/secrets/TOKEN", `{"value":"very-hidden"}`, 204)
+	if answer := r.want(t, who, "GET", "/api/v1/secrets", "", 200, `"name":"TOKEN"`); strings.Contains(answer, "very-hidden") {
+		t.Errorf("the value is shown: %s", answer)
+	}
+	r.want(t, who, "PUT", "/api/v1/secrets/TOKEN", `{"value":""}`, 400)
+	r.want(t, who, "DELETE", "/api/v1/secrets/TOKEN", "", 204)
+	r.want(t, who, "DELETE", "/api/v1/secrets/TOKEN", "", 404)
+	user := who
+	user.Operator = false
+	r.want(t, user, "GET", "/api/v1/secrets", "", 403, "operator-only")
 }
 
 // TestLogin: a login answers with the address to open, and its end is told.
@@ -329,12 +318,4 @@ func TestLogin(t *testing.T) {
 			return strings.Contains(r.ask(who, "GET", "/api/v1/servers/x/login", "").Body.String(), tt.state)
 		})
 	}
-}
-
-// TestNone: without anything to manage every route says so.
-func TestNone(t *testing.T) {
-	r := newRig(t)
-	r.mux = wire.NewMux(slog.New(slog.DiscardHandler), nil, Routes(Config{})...)
-	r.want(t, r.fresh(), "GET", "/api/v1/managed", "", 404, "not-served")
-	r.want(t, r.fresh(), "GET", "/api/v1/secrets", "", 404, "not-served")
 }
