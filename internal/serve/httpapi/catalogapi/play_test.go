@@ -10,27 +10,6 @@ import (
 	"ken/capability"
 )
 
-// TestPlay: the ranking is there whatever the floor, among what a filter lets
-// through, and after what was said before. The script api_find has the rest.
-func TestPlay(t *testing.T) {
-	r := newRig(t, office(), nil)
-	strict := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"forecast for a city","override":{"tier1MinRelevance":1}}`)
-	if len(strict.Found.Briefs) != 0 || len(strict.Ranking) == 0 || strict.Ranking[0].Shown || !strings.Contains(strings.Join(strict.Ranking[0].Why, " "), "tier1MinRelevance") {
-		t.Errorf("with a floor of 1: %+v, want the ranking, nothing shown, and the knob", strict)
-	}
-	if *strict.Settings.MinRelevance != 1 || *strict.Defaults.MinRelevance != 0.3 || *strict.Settings.TopK != 5 {
-		t.Errorf("settings = %+v, defaults = %+v", strict.Settings, strict.Defaults)
-	}
-	none := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"forecast for a city","filter":{"kinds":["card"]}}`)
-	if len(none.Ranking) != 0 || none.Found.Skipped[0].Reason == "" {
-		t.Errorf("among cards: %+v, want nothing, and why", none)
-	}
-	after := read[Play](r, ann, "POST", "/api/v1/play", `{"q":"and now?","before":[{"role":"user","text":"forecast for a city"}]}`)
-	if len(after.Ranking) == 0 || after.Ranking[0].ID != "tool:weather" {
-		t.Errorf("after a message about it: %+v, want weather", after.Ranking)
-	}
-}
-
 // TestCases: what was said before belongs to a case, and gold that is not there is
 // told. The script api_find has how cases are saved, measured and deleted.
 func TestCases(t *testing.T) {
