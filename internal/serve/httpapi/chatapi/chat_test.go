@@ -2,7 +2,6 @@ package chatapi
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"sync"
@@ -116,32 +115,6 @@ func TestAbort(t *testing.T) {
 	s := do[Session](r, "GET", at(id, ""), "")
 	if call := s.Turns[0].Items[0]; call.Target != "tool:wait" || call.Result == nil || !call.Result.Failed || s.Turns[0].End != "aborted" {
 		t.Errorf("read: %+v", s.Turns[0])
-	}
-}
-
-// TestTakeBack: a retry is of the turn that it names, with its images, and what
-// was taken back is gone for every route.
-func TestTakeBack(t *testing.T) {
-	r := open(t)
-	id := r.begin()
-	r.want(409, "", ada, "POST", at(id, "/retry"), "{}")
-	r.script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."})
-	png := base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n and more"))
-	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), fmt.Sprintf(`{"text":" /first words","images":[{"mime":"image/png","data":%q}]}`, png))
-	f := r.follow(at(id, "/events"), "")
-	defer f.close()
-	f.until("idle")
-	do[Accepted](r, "POST", at(id, "/retry"), `{"turn":1}`)
-	list := f.until("done")
-	if names(list[:2]) != "reset said" || list[1].data["text"] != "/first words" || fmt.Sprint(list[1].data["images"]) != "1" {
-		t.Errorf("others saw %s of the retry: %v", names(list), list[1].data)
-	}
-	s := do[Session](r, "GET", at(id, ""), "")
-	if len(s.Turns) != 1 || s.Turns[0].Turn != 2 || s.Turns[0].Images != 1 || s.Turns[0].Items[0].Text != "Two." {
-		t.Fatalf("after the retry: %+v", s.Turns)
-	}
-	for _, c := range [][3]string{{"GET", "/turns/1", ""}, {"POST", "/rewind", `{"turn":1}`}} {
-		r.want(404, "", ada, c[0], at(id, c[1]), c[2])
 	}
 }
 
