@@ -113,10 +113,11 @@ func TestMux(t *testing.T) {
 		{"GET /raw", 201, "hi"},
 		{"GET /elsewhere", 299, "other for ann"},
 	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.ServeAs(w, r, auth.Identity{Principal: capability.Principal{ID: "ann"}})
+	}))
+	defer server.Close()
 	for _, tt := range tests {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			m.ServeAs(w, r, auth.Identity{Principal: capability.Principal{ID: "ann"}})
-		}))
 		part := strings.SplitN(tt.ask, " ", 3)
 		var body io.Reader
 		if len(part) > 2 {
@@ -129,7 +130,6 @@ func TestMux(t *testing.T) {
 		must(t, err)
 		b, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		server.Close()
 		if answer.StatusCode != tt.status || !strings.Contains(string(b), tt.body) {
 			t.Errorf("%s = %d %s, want %d with %s", tt.ask, answer.StatusCode, b, tt.status, tt.body)
 		}
