@@ -67,9 +67,7 @@ func TestReadLine(t *testing.T) {
 func place(t *testing.T) Place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return Place{Home: dir, Socket: filepath.Join(dir, "ken.sock"), Log: filepath.Join(dir, "logs", "daemon.log")}
 }
@@ -133,9 +131,7 @@ func TestSuits(t *testing.T) {
 func TestPrivateFolder(t *testing.T) {
 	p := place(t)
 	p.Private = true
-	if err := os.Chmod(p.Home, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(p.Home, 0o755))
 	if err := p.MakeFolder(); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("MakeFolder of a folder that others can look into = %v, want a refusal", err)
 	}
@@ -149,12 +145,8 @@ func TestLogIsPutAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logs", "daemon.log")
 	for _, size := range []int64{0, maxLog, maxLog + 1, 5} {
 		f, err := openLog(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Truncate(size); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, f.Truncate(size))
 		f.Close()
 	}
 	old, err := os.Stat(path + ".old")

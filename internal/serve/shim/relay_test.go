@@ -261,9 +261,7 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 // line that is too long to keep does not go to the next one.
 func TestHalfLines(t *testing.T) {
 	p := start(t)
-	if err := p.hears([]byte(`{"jsonrpc":"2.0","id":1,"res`)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.hears([]byte(`{"jsonrpc":"2.0","id":1,"res`)))
 	p.says([]byte(strings.Repeat("x", longest+1)))
 	if got := len(p.read()); got != longest+1 {
 		t.Errorf("%d bytes of a long line are passed on, want %d", got, longest+1)

@@ -14,9 +14,7 @@ func TestInput(t *testing.T) {
 	open := func() (in io.Reader, w *os.File) {
 		t.Helper()
 		var ends [2]int
-		if err := syscall.Pipe(ends[:]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Pipe(ends[:]))
 		r, w := os.NewFile(uintptr(ends[0]), "r"), os.NewFile(uintptr(ends[1]), "w")
 		t.Cleanup(func() { r.Close(); w.Close() })
 		if in = Input(r); in == io.Reader(r) {
@@ -40,17 +38,13 @@ func TestInput(t *testing.T) {
 		_, err := in.Read(make([]byte, 1))
 		ended <- err
 	}()
-	if err := in.(io.Closer).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, in.(io.Closer).Close())
 	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("a read that was ended says %v", err)
 	}
 
 	file, err := os.Create(t.TempDir() + "/f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	if Input(file) != io.Reader(file) {
 		t.Error("a file is opened again, and would be read from its beginning")

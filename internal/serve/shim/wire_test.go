@@ -36,9 +36,7 @@ func TestDaemonsJSON(t *testing.T) {
 			PID: rapid.Int().Draw(t, "pid"), Clients: rapid.Int().Draw(t, "clients"), Error: rapid.String().Draw(t, "error"),
 		}
 		line, err := json.Marshal(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := parseGreeting(line); err != nil || got != g {
 			t.Fatalf("parseGreeting(%s) = %+v, %v; want %+v", line, got, err, g)
 		}
