@@ -281,85 +281,70 @@ func raw(t *testing.T, s *Server, who capability.Principal) *mcp.ClientSession {
 	}})
 }
 
-// TestStateIsSealed: a state that was changed, or is of another principal or
-// tool, is an error of the protocol, and consent that nobody was asked for is
-// none.
+// TestStateIsSealed: a state that was changed, or is of another principal, tool or
+// arguments, is an error of the protocol and settles nothing, and consent that
+// nobody was asked for is none. With the bridge every call is one of
+// invoke_capability.
 func TestStateIsSealed(t *testing.T) {
-	b, s := directly(t, func(b *bench) {
-		office(b)
-		b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
-	})
-	cs := raw(t, s, ada)
-	args := map[string]any{"name": "f"}
-	first, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args})
-	if err != nil || !first.NeedsInput() || first.RequestState == "" {
-		t.Fatalf("CallTool = %+v, %v; want a question", first, err)
-	}
-	yes := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}}
-	for name, p := range map[string]*mcp.CallToolParams{
-		"changed":      {Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState + "-TAMPERED"},
-		"cut":          {Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState[3:]},
-		"another tool": {Name: "erase", Arguments: args, InputResponses: yes, RequestState: first.RequestState},
-	} {
-		if res, err := cs.CallTool(t.Context(), p); code(err) != jsonrpc.CodeInvalidParams {
-			t.Errorf("%s: CallTool = %+v, %v; want invalid params", name, res, err)
+	for _, surface := range []string{direct, bridge} {
+		b := newBench(t, func(b *bench) {
+			office(b)
+			b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
+		})
+		cfg := b.config()
+		cfg.Surface = surface
+		s := New(cfg)
+		own, others := raw(t, s, ada), raw(t, s, eve)
+		state := ""
+		try := func(cs *mcp.ClientSession, tool, file string, answers mcp.InputResponseMap, state string) (string, *mcp.CallToolResult) {
+			p := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"name": file}, InputResponses: answers, RequestState: state}
+			if surface == bridge { // the order of members means nothing
+				format := `{"capability":"tool:%s","arguments":{"name":%q}}`
+				if answers == nil {
+					format = `{"arguments":{"name":%[2]q},"capability":"tool:%[1]s"}`
+				}
+				p.Name, p.Arguments = toolInvoke, json.RawMessage(fmt.Sprintf(format, tool, file))
+			}
+			res, err := cs.CallTool(t.Context(), p)
+			switch {
+			case err != nil:
+				return fmt.Sprint("error ", code(err)), res
+			case res.NeedsInput():
+				return "question", res
+			}
+			return text(res), res
 		}
-	}
-	if res, err := raw(t, s, eve).CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState}); code(err) != jsonrpc.CodeInvalidParams {
-		t.Errorf("by another: CallTool = %+v, %v; want invalid params", res, err)
-	}
-	forged := mcp.InputResponseMap{
-		"consent": &mcp.ElicitResult{Action: "accept"}, "run_again": &mcp.ElicitResult{Action: "accept"},
-		consentName: yes[consentName],
-	}
-	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: forged}); err != nil || !res.NeedsInput() {
-		t.Errorf("consent without a state: CallTool = %+v, %v; want the question again", res, err)
-	}
-	if got := b.last(); got.Target != "" {
-		t.Errorf("%s ran", got.Target)
-	}
-	wrong := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow everything"}}}
-	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: wrong, RequestState: first.RequestState}); err != nil || !res.NeedsInput() {
-		t.Errorf("an answer that was not offered: CallTool = %+v, %v; want the question again", res, err)
-	}
-	if res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "write", Arguments: args, InputResponses: yes, RequestState: first.RequestState}); err != nil || res.IsError || text(res) != "hello f" {
-		t.Errorf("with the state as it was: CallTool = %+v, %v; want that it runs", res, err)
-	}
-}
-
-// TestStateOfAnotherCall: with the bridge every call is one of invoke_capability. A
-// state that was sealed for one capability and its arguments is an error with any
-// other, and settles nothing.
-func TestStateOfAnotherCall(t *testing.T) {
-	b := newBench(t, func(b *bench) {
-		office(b)
-		b.tool("tool:erase", nameSchema, capability.Effects{}, greet)
-	})
-	cfg := b.config()
-	cfg.Surface = bridge
-	cs := raw(t, New(cfg), ada)
-	invoke := func(id, name string) map[string]any {
-		return map[string]any{"capability": id, "arguments": map[string]any{"name": name}}
-	}
-	first, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: invoke("tool:write", "f")})
-	if err != nil || !first.NeedsInput() || first.RequestState == "" {
-		t.Fatalf("CallTool = %+v, %v; want a question", first, err)
-	}
-	yes := mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "allow once"}}}
-	for _, args := range []map[string]any{invoke("tool:erase", "f"), invoke("tool:write", "g")} {
-		res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: args, InputResponses: yes, RequestState: first.RequestState})
-		if code(err) != jsonrpc.CodeInvalidParams {
-			t.Errorf("with %v: CallTool = %+v, %v; want invalid params", args, res, err)
+		if said, res := try(own, "write", "f", nil, ""); said == "question" {
+			state = res.RequestState
 		}
-	}
-	if len(b.replies) != 0 || b.last().Target != "" {
-		t.Errorf("replies %v and the call %s, want none", b.replies, b.last().Target)
-	}
-	// The order of members means nothing.
-	again := json.RawMessage(`{"arguments":{"name":"f"}, "capability":"tool:write"}`)
-	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: toolInvoke, Arguments: again, InputResponses: yes, RequestState: first.RequestState})
-	if err != nil || res.IsError || text(res) != "hello f" {
-		t.Errorf("with its own call: CallTool = %+v, %v; want that it runs", res, err)
+		answer := func(decision string) mcp.InputResponseMap {
+			return mcp.InputResponseMap{consentName: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": decision}}}
+		}
+		yes, forged, invalid := answer("allow once"), answer("allow once"), fmt.Sprint("error ", jsonrpc.CodeInvalidParams)
+		forged["consent"], forged["run_again"] = &mcp.ElicitResult{Action: "accept"}, &mcp.ElicitResult{Action: "accept"}
+		for _, c := range []struct {
+			name       string
+			cs         *mcp.ClientSession
+			tool, file string
+			answers    mcp.InputResponseMap
+			state      string
+			want       string
+		}{
+			{"changed", own, "write", "f", yes, state + "-TAMPERED", invalid},
+			{"cut", own, "write", "f", yes, state[3:], invalid},
+			{"of another tool", own, "erase", "f", yes, state, invalid},
+			{"of other arguments", own, "write", "g", yes, state, invalid},
+			{"of another principal", others, "write", "f", yes, state, invalid},
+			{"none", own, "write", "f", forged, "", "question"},
+			{"with an answer that was not offered", own, "write", "f", answer("allow everything"), state, "question"},
+			{"as it was", own, "write", "f", yes, state, "hello f"},
+		} {
+			if ran := b.last().Target; ran != "" {
+				t.Errorf("%s: before a state %s %s ran", surface, c.name, ran)
+			}
+			said, _ := try(c.cs, c.tool, c.file, c.answers, c.state)
+			equal(t, surface+": with a state "+c.name, said, c.want)
+		}
 	}
 }
 
