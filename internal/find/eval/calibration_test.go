@@ -29,9 +29,6 @@ func TestReliabilityByHand(t *testing.T) {
 	if b := bin[0]; b.Score.Defined() || b.Right.Defined() {
 		t.Errorf("bin 0 = %+v, want nothing in it", b)
 	}
-}
-
-func TestReliabilityOfNothing(t *testing.T) {
 	if _, ece := reliability(nil); ece.Defined() {
 		t.Errorf("calibration error of nothing = %v, want undefined", ece)
 	}

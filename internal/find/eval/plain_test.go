@@ -1,9 +1,7 @@
 package eval
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +9,8 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
+	"ken/internal/testkit/indextest"
 )
 
 func TestPlainBM25Words(t *testing.T) {
@@ -73,16 +73,13 @@ func TestPlainBM25Scores(t *testing.T) {
 	}
 }
 
-// TestK010PlainBM25Anchor holds the measures and the plain finder to the value
+// TestLargeK010PlainBM25Anchor holds the measures and the plain finder to the value
 // that the bars were set by: macro NDCG@5 68.2 over the three dev sets.
-func TestK010PlainBM25Anchor(t *testing.T) {
-	bench := os.Getenv("KEN_BENCH")
-	if bench == "" {
-		t.Skip("KEN_BENCH is not set: it names the folder of labelled sets")
-	}
+func TestLargeK010PlainBM25Anchor(t *testing.T) {
+	testkit.CI(t, "whole sets")
 	macro := 0.0
 	for _, set := range []string{"acebench-en", "bfcl-multiturn", "restbench"} {
-		r := runPlain(t, filepath.Join(bench, "dev", set), "queries.jsonl")
+		r := runPlain(t, indextest.Measured(t, "dev", set), "queries.jsonl")
 		t.Logf("dev/%-15s n %5d  ndcg@5 %.2f  recall@1 %.2f  @5 %.2f  @10 %.2f  mrr %.2f", set, r.N, r.NDCG5, r.Recall1, r.Recall5, r.Recall10, r.MRR)
 		macro += float64(r.NDCG5) / 3
 	}
@@ -90,28 +87,15 @@ func TestK010PlainBM25Anchor(t *testing.T) {
 	if math.Abs(macro-68.2) > 0.3 {
 		t.Errorf("macro NDCG@5 of plain BM25 = %.2f, want 68.2 ± 0.3", macro)
 	}
-	if testing.Short() {
-		return
-	}
-	for _, set := range []string{
-		"apibank/queries", "banking77/queries", "bfcl-bynames/queries", "clinc150/queries", "metatool/queries",
-		"sealtools/queries", "toollinkos/queries", "toollinkos/queries_all_deps",
-	} {
-		dir, file := filepath.Split(set)
-		r := runPlain(t, filepath.Join(bench, "train", dir), file+".jsonl")
-		t.Logf("train/%-27s n %5d  ndcg@5 %.2f  recall@1 %.2f  @5 %.2f  @10 %.2f  mrr %.2f", set, r.N, r.NDCG5, r.Recall1, r.Recall5, r.Recall10, r.MRR)
-		if r.NDCG5 < 20 || r.Abstain.InScope > 20 {
-			t.Errorf("train/%s: NDCG@5 %.2f, %.2f%% without a hit: that is not the set that was measured", set, r.NDCG5, r.Abstain.InScope)
-		}
-	}
 }
 
 func runPlain(t *testing.T, dir, file string) Report {
 	t.Helper()
-	corpus := readCorpus(t, filepath.Join(dir, "corpus.jsonl"))
+	var corpus []*capability.Capability
 	known := map[string]bool{}
-	for _, c := range corpus {
-		known[string(c.ID)] = true
+	for _, r := range indextest.ReadRows(t, filepath.Join(dir, "corpus.jsonl")) {
+		corpus = append(corpus, r.Capability(r.ID))
+		known[r.ID] = true
 	}
 	f, err := os.Open(filepath.Join(dir, file))
 	if err != nil {
@@ -127,22 +111,4 @@ func runPlain(t *testing.T, dir, file string) Report {
 		t.Fatalf("Run(%s): %v, %v", file, r.Problems, err)
 	}
 	return r
-}
-
-func readCorpus(t *testing.T, path string) []*capability.Capability {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out []*capability.Capability
-	for dec := json.NewDecoder(bufio.NewReader(f)); dec.More(); {
-		c := new(capability.Capability)
-		if err := dec.Decode(c); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		out = append(out, c)
-	}
-	return out
 }
