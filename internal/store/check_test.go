@@ -60,14 +60,8 @@ func TestCheckLearns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put := func() error {
-		var b store.Batch
-		b.Put("k", []byte("v"))
-		_, err := s.Apply(ctx, &b)
-		return err
-	}
 	refuse()
-	if put() == nil {
+	if put(s, "k", []byte("v")) == nil {
 		t.Fatal("Apply() succeeds, want the trigger's error")
 	}
 	var none store.Batch

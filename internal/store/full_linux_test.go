@@ -37,12 +37,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	put := func(key string) error {
-		var b store.Batch
-		b.Put(key, make([]byte, 2000))
-		_, err := s.Apply(ctx, &b)
-		return err
-	}
+	put := func(key string) error { return put(s, key, make([]byte, 2000)) }
 	taken := 0
 	for ; taken < 2000; taken++ {
 		if err = put(fmt.Sprintf("before/%04d", taken)); err != nil {
@@ -105,9 +100,7 @@ func TestSQLiteCheckFull(t *testing.T) {
 		if err := check(); !errors.Is(err, store.ErrFull) || !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("Check() = %v, want %v", err, store.ErrFull)
 		}
-		var b store.Batch
-		b.Put("k", make([]byte, 64<<10))
-		if _, err := s.Apply(ctx, &b); !errors.Is(err, store.ErrFull) {
+		if err := put(s, "k", make([]byte, 64<<10)); !errors.Is(err, store.ErrFull) {
 			t.Errorf("Apply() = %v, want %v", err, store.ErrFull)
 		}
 	}

@@ -78,10 +78,7 @@ func migrate(t *testing.T, fresh func(testing.TB) string) {
 
 	_, err = store.Open(context.Background(), address, "")
 	wantKind(t, err, store.ErrNewer, "schema version is ", "update this program")
-	var b store.Batch
-	b.Put("k", []byte("by the old one"))
-	_, err = old.Apply(context.Background(), &b)
-	wantKind(t, err, store.ErrNewer, old.Place(), "update this program")
+	wantKind(t, put(old, "k", []byte("by the old one")), store.ErrNewer, old.Place(), "update this program")
 	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
 }
 

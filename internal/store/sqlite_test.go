@@ -27,6 +27,14 @@ func apply(t testing.TB, s *store.Store, build func(b *store.Batch)) int64 {
 	return version
 }
 
+// put writes one key, which may fail.
+func put(s *store.Store, key string, value []byte) error {
+	var b store.Batch
+	b.Put(key, value)
+	_, err := s.Apply(context.Background(), &b)
+	return err
+}
+
 func get(t testing.TB, s *store.Store, key string) (string, bool) {
 	t.Helper()
 	item, ok, err := s.Get(context.Background(), key)
@@ -172,10 +180,7 @@ func TestSQLiteLocked(t *testing.T) {
 	locked(t, s, lock)
 	defer lock()()
 	store.SetWait(s, 10*time.Millisecond)
-	var b store.Batch
-	b.Put("k", nil)
-	_, err := s.Apply(context.Background(), &b)
-	wantKind(t, err, store.ErrBusy, file, "try again")
+	wantKind(t, put(s, "k", nil), store.ErrBusy, file, "try again")
 }
 
 func TestPostgresLocked(t *testing.T) {
@@ -184,10 +189,7 @@ func TestPostgresLocked(t *testing.T) {
 	locked(t, storetest.Open(t, address), lock)
 	s := storetest.Open(t, address+"&lock_timeout=10")
 	defer lock()()
-	var b store.Batch
-	b.Put("k", nil)
-	_, err := s.Apply(context.Background(), &b)
-	wantKind(t, err, store.ErrBusy, s.Place(), "try again")
+	wantKind(t, put(s, "k", nil), store.ErrBusy, s.Place(), "try again")
 }
 
 // locked: while another process holds the lock, reads go on, and those who
@@ -196,12 +198,7 @@ func locked(t *testing.T, s *store.Store, lock func() (unlock func())) {
 	apply(t, s, func(b *store.Batch) { b.Put("k", []byte("1")) })
 	unlock := lock()
 	waits := make(chan error)
-	go func() {
-		var b store.Batch
-		b.Put("waits", nil)
-		_, err := s.Apply(context.Background(), &b)
-		waits <- err
-	}()
+	go func() { waits <- put(s, "waits", nil) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	var b store.Batch
@@ -280,10 +277,7 @@ func TestSQLiteFiles(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "ken.db"), filepath.Join(dir, "moved")); err != nil {
 		t.Fatal(err)
 	}
-	var b store.Batch
-	b.Put("k", nil)
-	_, err = s.Apply(context.Background(), &b)
-	wantKind(t, err, store.ErrUnavailable, "removed or replaced", "start again")
+	wantKind(t, put(s, "k", nil), store.ErrUnavailable, "removed or replaced", "start again")
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

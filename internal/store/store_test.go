@@ -55,9 +55,7 @@ func child(t testing.TB, act, address string) *exec.Cmd {
 func openOnce(address string) {
 	s, err := store.Open(context.Background(), address, "")
 	if err == nil {
-		var b store.Batch
-		b.Put("k", nil)
-		_, err = s.Apply(context.Background(), &b)
+		err = put(s, "k", nil)
 		s.Close()
 	}
 	for _, kind := range []error{store.ErrReadOnly, store.ErrUnavailable} {
