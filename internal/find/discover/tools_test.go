@@ -86,6 +86,24 @@ func TestS247Fields(t *testing.T) {
 	}
 }
 
+// answers calls a tool and holds it to whether it fails and to parts of its text.
+func (w *world) answers(t *testing.T, name, tool, args string, failed bool, text []string) ToolAnswer {
+	t.Helper()
+	a := w.call(t, tool, args)
+	if a.Failed != failed {
+		t.Errorf("%s: Failed = %v, want %v: %s", name, a.Failed, failed, a.Text)
+	}
+	for _, want := range text {
+		if !strings.Contains(a.Text, want) {
+			t.Errorf("%s: text = %q, want %q in it", name, a.Text, want)
+		}
+	}
+	if strings.ContainsAny(a.Text, "\x1b\r") {
+		t.Errorf("%s: text = %q, want plain lines", name, a.Text)
+	}
+	return a
+}
+
 func TestDiscoverAnswers(t *testing.T) {
 	w := starter(t)
 	tests := []struct {
@@ -122,31 +140,18 @@ func TestDiscoverAnswers(t *testing.T) {
 		{"no such detail", ToolList, `{"detail":"half"}`, true, []string{"detail is half; it is summary or full"}, ""},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			a := w.call(t, tt.tool, tt.args)
-			if a.Failed != tt.failed {
-				t.Errorf("Failed = %v, want %v: %s", a.Failed, tt.failed, a.Text)
+		a := w.answers(t, tt.name, tt.tool, tt.args, tt.failed, tt.text)
+		data, ok := a.Data.(Capabilities)
+		switch {
+		case tt.failed:
+			if got := keysOf(t, a.Data); !slices.Equal(got, []string{"error"}) {
+				t.Errorf("%s: keys = %v, want error", tt.name, got)
 			}
-			for _, want := range tt.text {
-				if !strings.Contains(a.Text, want) {
-					t.Errorf("text = %q, want %q in it", a.Text, want)
-				}
-			}
-			data, ok := a.Data.(Capabilities)
-			switch {
-			case tt.failed:
-				if got := keysOf(t, a.Data); !slices.Equal(got, []string{"error"}) {
-					t.Errorf("keys = %v, want error", got)
-				}
-			case !ok || data.TotalIndexed != 66:
-				t.Errorf("data = %+v, want that of a search over 66", a.Data)
-			case tt.first == "" && len(data.Capabilities) > 0, tt.first != "" && (len(data.Capabilities) == 0 || data.Capabilities[0].ID != tt.first):
-				t.Errorf("capabilities = %+v, want %q first", data.Capabilities, tt.first)
-			}
-			if strings.ContainsAny(a.Text, "\x1b\r") {
-				t.Errorf("text = %q, want plain lines", a.Text)
-			}
-		})
+		case !ok || data.TotalIndexed != 66:
+			t.Errorf("%s: data = %+v, want that of a search over 66", tt.name, a.Data)
+		case tt.first == "" && len(data.Capabilities) > 0, tt.first != "" && (len(data.Capabilities) == 0 || data.Capabilities[0].ID != tt.first):
+			t.Errorf("%s: capabilities = %+v, want %q first", tt.name, data.Capabilities, tt.first)
+		}
 	}
 	if a := w.call(t, ToolList, `{"kind":"skill"}`); strings.Contains(a.Text, "tool:") || len(a.Data.(Capabilities).Capabilities) != 18 {
 		t.Errorf("the list of skills = %q, want the 18 skills alone", a.Text)
@@ -324,20 +329,10 @@ func TestDescribeAnswers(t *testing.T) {
 		{"an unknown key", `{"id":"bare","page":2}`, true, []string{`unknown field "page"`}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			a := w.call(t, ToolDescribe, tt.args)
-			if a.Failed != tt.failed {
-				t.Errorf("Failed = %v, want %v", a.Failed, tt.failed)
-			}
-			for _, want := range tt.text {
-				if !strings.Contains(a.Text, want) {
-					t.Errorf("text = %q, want %q in it", a.Text, want)
-				}
-			}
-			if strings.Contains(a.Text, "Secret of the far") || strings.Contains(a.Text, "\x1b") {
-				t.Errorf("text = %q shows what is withheld or an escape", a.Text)
-			}
-		})
+		a := w.answers(t, tt.name, ToolDescribe, tt.args, tt.failed, tt.text)
+		if strings.Contains(a.Text, "Secret of the far") {
+			t.Errorf("%s: text = %q shows what is withheld", tt.name, a.Text)
+		}
 	}
 	// What is quarantined answers as what does not exist.
 	evil, none := w.call(t, ToolDescribe, `{"id":"tool:evil"}`), w.call(t, ToolDescribe, `{"id":"tool:evix"}`)
