@@ -35,6 +35,9 @@ func TestSmallBudgets(t *testing.T) {
 		{"only the total is small", Budget{Map: 200, Briefs: 800, Fulls: 2000, Cards: 1500, Total: 100}, "Ask first.\n\nAvailable capability categories:…", 6},
 		{"all", all, "Ask first.\n\nAvailable…", 0},
 	}
+	if s := Assemble(all, Input{}); s.Text() != "" || s.Tokens != (Tokens{}) || s.MapDetail != "nothing" || s.CardsText() != "" {
+		t.Errorf("nothing at all gives %+v", s)
+	}
 	for _, tt := range tests {
 		s := Assemble(tt.budget, in)
 		checkCaps(t, tt.budget, s)
@@ -47,16 +50,6 @@ func TestSmallBudgets(t *testing.T) {
 				t.Errorf("%s: skip %+v does not name the limit", tt.name, k)
 			}
 		}
-	}
-}
-
-func TestNothingRelevantShowsTheMapAlone(t *testing.T) {
-	s := Assemble(DefaultBudget(), Input{Map: MakeMap(slices.Values(seedEntries()), "", tokenizer.Count)})
-	if want := seedBlock(t, "map"); s.Text() != want || s.Tokens.Total != s.Tokens.Map || s.Truncated || s.CardsText() != "" {
-		t.Errorf("Text() =\n%s\nwant\n%s", s.Text(), want)
-	}
-	if s := Assemble(DefaultBudget(), Input{}); s.Text() != "" || s.Tokens != (Tokens{}) || s.MapDetail != "nothing" {
-		t.Errorf("nothing at all gives %+v", s)
 	}
 }
 
@@ -174,22 +167,23 @@ func TestBudgetForLongConversations(t *testing.T) {
 }
 
 func TestT04SameBytesWhateverTheOrderOfEntries(t *testing.T) {
-	list := append(seedEntries(), inCategories(12)...)
+	list, page := append(seedEntries(), inCategories(40)...), longSkill("long", 1500)
 	r := rand.New(rand.NewPCG(3, 4))
-	want := ""
-	for range 1000 {
+	want := map[int]string{}
+	for range 50 {
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		page := longSkill("long", 1500)
-		s := Assemble(Budget{Map: 200, Briefs: 100, Fulls: 500, Cards: 250, Total: 1000}, Input{
-			Map: MakeMap(slices.Values(list), "Rules.", tokenizer.Count), Briefs: seedItems(),
-			Cards: []Item{{ID: page.ID, Page: page}}, Fulls: []Item{{ID: "tool:web-search", Page: seedPage()}},
-		})
-		got := s.Text() + fmt.Sprint(s.Skipped, s.Tokens)
-		if want == "" {
-			want = got
-		}
-		if got != want {
-			t.Fatalf("the text differs:\n%s\n---\n%s", got, want)
+		m := MakeMap(slices.Values(list), "Rules.", tokenizer.Count)
+		for _, room := range []int{20, 100, 200, 400, 4000} {
+			s := Assemble(Budget{Map: room, Briefs: 100, Fulls: 500, Cards: 250, Total: 1000}, Input{
+				Map: m, Briefs: seedItems(), Cards: []Item{{ID: page.ID, Page: page}}, Fulls: []Item{{ID: "tool:web-search", Page: seedPage()}},
+			})
+			got := s.Text() + fmt.Sprint(s.Skipped, s.Tokens)
+			if want[room] == "" {
+				want[room] = got
+			}
+			if got != want[room] {
+				t.Fatalf("with %d tokens for the map the text differs:\n%s\n---\n%s", room, got, want[room])
+			}
 		}
 	}
 }
