@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -122,22 +123,40 @@ func TestFoundWithoutWords(t *testing.T) {
 }
 
 func TestChangeUsesFreeSlots(t *testing.T) {
-	s := index.Build([]*capability.Capability{indextest.Tool("a", ""), indextest.Tool("b", ""), indextest.Tool("c", ""), indextest.Tool("d", "")})
-	s, slots := s.Change([]*capability.Capability{indextest.Tool("e", "")}, []int{2, 0})
-	if !slices.Equal(slots, []int{0}) || s.Len() != 4 || s.At(2) != nil || s.At(0).Name != "e" {
-		t.Fatalf("Change(e, without 2 and 0) = slots %v of %d, want slot 0 of 4", slots, s.Len())
+	tools := func(names ...string) (list []*capability.Capability) {
+		for _, name := range names {
+			list = append(list, indextest.Tool(name, ""))
+		}
+		return list
 	}
-	s, slots = s.Change([]*capability.Capability{indextest.Tool("f", ""), indextest.Tool("g", "")}, nil)
-	if !slices.Equal(slots, []int{2, 4}) || s.Len() != 5 {
-		t.Fatalf("Change(f, g) = slots %v of %d, want 2 and 4 of 5", slots, s.Len())
+	s := index.Build(tools("a", "b", "c", "d"))
+	for _, step := range []struct {
+		add   []*capability.Capability
+		gone  []int
+		slots []int // of what was added
+		names string
+	}{
+		{tools("e"), []int{2, 0}, []int{0}, "e b - d"},
+		{tools("f", "g"), nil, []int{2, 4}, "e b f d g"},
+		{nil, []int{0, 1, 2, 3, 4}, nil, "- - - - -"},
+		{tools("weather"), nil, []int{0}, "weather - - - -"},
+	} {
+		var slots []int
+		s, slots = s.Change(step.add, step.gone)
+		var have []string
+		for slot := range s.Len() {
+			name := "-"
+			if c := s.At(slot); c != nil {
+				name = c.Name
+			}
+			have = append(have, name)
+		}
+		if got := strings.Join(have, " "); got != step.names || !slices.Equal(slots, step.slots) {
+			t.Fatalf("Change without %v = slots %v of %s, want %v of %s", step.gone, slots, got, step.slots, step.names)
+		}
 	}
-	s, slots = s.Change(nil, []int{0, 1, 2, 3, 4})
-	if len(slots) != 0 || s.Len() != 5 || NewView(Part{Segment: s}).Len() != 0 {
-		t.Fatalf("a segment without anything has %d slots and %d capabilities, want 5 and 0", s.Len(), NewView(Part{Segment: s}).Len())
-	}
-	s, slots = s.Change([]*capability.Capability{indextest.Tool("h", "weather")}, nil)
-	if !slices.Equal(slots, []int{0}) || !slices.Equal(names(NewView(Part{Segment: s}), "weather"), []string{"h"}) {
-		t.Errorf("what was added to an emptied segment is in %v and not found", slots)
+	if v := NewView(Part{Segment: s}); v.Len() != 1 || !slices.Equal(names(v, "weather"), []string{"weather"}) {
+		t.Errorf("what was added to an emptied segment is not found among %d", v.Len())
 	}
 }
 

@@ -68,31 +68,24 @@ func TestExactNames(t *testing.T) {
 	}
 }
 
-// TestExactNameBeyondTheShortlist: a name is in even when hundreds have more of
-// the message's words, and when it has none of them.
+// TestExactNameBeyondTheShortlist: a name is in even when hundreds have more of the
+// message's words, when it has none of them, and after others that are said often.
 func TestExactNameBeyondTheShortlist(t *testing.T) {
 	var list []*capability.Capability
 	for i := range 300 {
 		list = append(list, indextest.Tool(fmt.Sprintf("lookup_%d", i), "looks up the exchange rate of a currency"))
 	}
-	list = append(list, indextest.Tool("@/#", "unrelated"))
-	for _, c := range []struct{ message, want string }{
-		{"looks up the exchange rate of a currency with lookup_7", "lookup_7"},
-		{"looks up the exchange rate of a currency with @/#", "@/#"},
+	v := viewOf(append(append(list, indextest.Office()...), indextest.Tool("@/#", "unrelated"))...)
+	for message, want := range map[string][]string{
+		"looks up the exchange rate of a currency with lookup_7":                                {"lookup_7"},
+		"looks up the exchange rate of a currency with @/#":                                     {"@/#"},
+		strings.Repeat("run calendar.list and mail/send\n", 100) + "then look_up, and then @/#": {"@/#", "calendar.list", "send_email"},
 	} {
-		if got := names(viewOf(list...), c.message); len(got) == 0 || got[0] != c.want {
-			t.Errorf("Search(%q) = %v, want %s first", c.message, got, c.want)
+		got := names(v, message)
+		got = got[:min(len(got), len(want))]
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("Search(%.60q) = %v first, want %s", message, got, want)
 		}
-	}
-}
-
-// TestExactNamesAgainAndAgain: a name that is said often leaves room for others.
-func TestExactNamesAgainAndAgain(t *testing.T) {
-	v := viewOf(append(indextest.Office(), indextest.Tool("@/#", "unrelated"))...)
-	message := strings.Repeat("run calendar.list and mail/send\n", 100) + "then @/#"
-	got := names(v, message)
-	if len(got) < 3 || !slices.Contains(got[:3], "@/#") || !slices.Contains(got[:3], "calendar.list") || !slices.Contains(got[:3], "send_email") {
-		t.Errorf("Search(a long log, then @/#) = %v, want the three that are named first", got)
 	}
 }
 
@@ -223,7 +216,7 @@ func TestLargeMessage(t *testing.T) {
 	}
 	for _, text := range []string{
 		strings.Repeat("\x80", 1<<20), strings.Repeat("天", 1<<18), strings.Repeat("a", 1<<20), strings.Repeat("y", 1<<20), strings.Repeat("aB", 1<<19),
-		strings.Repeat("a.b ", 1<<18), strings.Repeat("\U0001F600", 1<<18), manyWords(1 << 17),
+		strings.Repeat("a.b ", 1<<18), strings.Repeat("\U0001F600", 1<<18), manyWords(1 << 16),
 	} {
 		if err := sound(v, v.Search(Query{Text: text, Before: []Before{{text, 1}, {text, 0.5}}}, 5, nil), 5); err != nil {
 			t.Errorf("Search(%q…): %v", text[:8], err)
@@ -252,10 +245,10 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// manyWords makes a text of at least so many bytes.
-func manyWords(size int) string {
+// manyWords makes a text of so many words.
+func manyWords(n int) string {
 	var b strings.Builder
-	for i := 0; b.Len() < size; i++ {
+	for i := range n {
 		fmt.Fprintf(&b, "%s ", indextest.Word(i))
 	}
 	return b.String()
@@ -266,11 +259,8 @@ func manyWords(size int) string {
 func TestManyWords(t *testing.T) {
 	v := viewOf(indextest.Office()...)
 	for _, n := range []int{mostTerms - 2, mostTerms, mostTerms + 1, 128, 129, 200, 700} {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, "%s ", indextest.Word(i))
-		}
-		for _, message := range []string{"weather forecast " + b.String(), b.String() + "weather forecast", b.String()[:b.Len()/2] + " weather forecast " + b.String()[b.Len()/2:]} {
+		words := manyWords(n)
+		for _, message := range []string{"weather forecast " + words, words + "weather forecast", words[:len(words)/2] + " weather forecast " + words[len(words)/2:]} {
 			a := v.Search(Query{Text: message}, 3, nil)
 			if err := sound(v, a, 3); err != nil {
 				t.Fatal(err)
@@ -282,15 +272,12 @@ func TestManyWords(t *testing.T) {
 	}
 	// Of more known words than count, the rarest.
 	list := []*capability.Capability{indextest.Tool("rare", indextest.Word(699))}
-	var all strings.Builder
-	for i := range 699 {
-		fmt.Fprintf(&all, "%s ", indextest.Word(i))
-	}
+	all := manyWords(699)
 	for i := range 3 {
-		list = append(list, indextest.Tool(fmt.Sprint("common", i), all.String()))
+		list = append(list, indextest.Tool(fmt.Sprint("common", i), all))
 	}
 	v = viewOf(list...)
-	a := v.Search(Query{Text: all.String() + indextest.Word(699)}, 4, nil)
+	a := v.Search(Query{Text: all + indextest.Word(699)}, 4, nil)
 	if err := sound(v, a, 4); err != nil {
 		t.Fatal(err)
 	}
@@ -308,12 +295,9 @@ func TestManyWords(t *testing.T) {
 // behind, even after more words than count.
 func TestJoinedWordsTakenBack(t *testing.T) {
 	v := viewOf(indextest.Office()...)
-	var b strings.Builder
-	for i := range mostTerms + 5 {
-		fmt.Fprintf(&b, "%s ", indextest.Word(i))
-	}
+	words := manyWords(mostTerms + 5)
 	for _, end := range []string{"areyou areYou", "areYou areyou areYou", "foo bar foobar fooBar", "areYou", "foobar. fooBar"} {
-		for _, message := range []string{end, b.String() + end, b.String() + "weather " + end} {
+		for _, message := range []string{end, words + end, words + "weather " + end} {
 			if err := sound(v, v.Search(Query{Text: message, Before: []Before{{message, 0.4}}}, 5, nil), 5); err != nil {
 				t.Errorf("Search(… %s): %v", end, err)
 			}
