@@ -1,12 +1,8 @@
 package pin_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/govern/pin"
-	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -188,57 +183,4 @@ func TestSpelling(t *testing.T) {
 	a.Input, b.Input = json.RawMessage(`"\ud800"`), json.RawMessage(`"\ud801"`)
 	check(t, d, "halves", a)
 	wantState(t, check(t, d, "halves", b), "read_file", pin.Changed)
-}
-
-// TestLargeAttacks: no text of the corpus replaces another, or slips into a
-// description, a name or a schema, without being seen.
-func TestLargeAttacks(t *testing.T) {
-	testkit.CI(t, "lists thousands of texts")
-	dir := os.Getenv("KEN_ATTACKS")
-	if dir == "" {
-		t.Skip("KEN_ATTACKS is not set: it names the folder with the attack texts")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("Glob = %v, %v, want files", files, err)
-	}
-	d := anyDesk(t, pin.Config{})
-	rows := 0
-	for _, file := range files {
-		f := must(os.Open(file))(t)
-		defer f.Close()
-		for lines := bufio.NewScanner(f); lines.Scan(); rows++ {
-			var row struct{ Text, Shadows string }
-			if err := json.Unmarshal(lines.Bytes(), &row); err != nil || row.Text == "" {
-				continue
-			}
-			server, base := fmt.Sprint("row", rows), readFile()
-			if row.Shadows != "" {
-				base.Name = row.Shadows
-			}
-			base.Description = "Formats JSON files."
-			check(t, d, server, base)
-			words, schema, name := base, base, base
-			words.Description = row.Text
-			schema.Input = raw(map[string]any{"type": "object", "description": row.Text})
-			name.Name = row.Text
-			wantState(t, check(t, d, server, words), base.Name, pin.Changed)
-			wantState(t, check(t, d, server, schema), base.Name, pin.Changed)
-			if row.Text != base.Name {
-				wantState(t, check(t, d, server, base, name), row.Text, pin.Added)
-				waiting, err := d.Pending(ctx, server)
-				if err != nil || len(waiting) != 1 || waiting[0].Tool != row.Text {
-					t.Fatalf("Pending = %+v, %v, want %q", waiting, err, row.Text)
-				}
-				accept(t, d, server)
-				v := check(t, d, server, base, name)
-				if a, b := v[base.Name].Exposed, v[row.Text].Exposed; a == b || !goodName.MatchString(b) {
-					t.Errorf("exposed names of %q and %q = %q and %q", base.Name, row.Text, a, b)
-				}
-			}
-		}
-	}
-	if rows < 100 {
-		t.Errorf("%d rows, want the corpus", rows)
-	}
 }
