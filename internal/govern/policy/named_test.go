@@ -19,13 +19,16 @@ func shellCall(argv ...string) policy.Request {
 	}
 }
 
+// sessionGrant covers a call in its session, with any arguments.
+func sessionGrant(q *policy.Request) []policy.Grant {
+	return []policy.Grant{{ID: "g", Principal: q.Principal.ID, Tenant: q.Principal.Tenant, Capability: q.Capability.ID, Action: q.Action, Session: q.Session}}
+}
+
 // TestNamedFiles: files that a command's arguments name count like those of a
 // redirection: naming a secret reads it, and naming a protected file changes it
 // unless the program only reads. A grant for the session does not cover that.
 func TestNamedFiles(t *testing.T) {
-	settings := policy.Defaults(policy.Personal)
-	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
-	rules := compile(t, settings)
+	rules := parse(t, "toolAccess: {tools: {shell: {mode: full}}}")
 	for _, tt := range []struct{ dir, line, rule string }{
 		{"", "cat .env", "arguments.secret"},
 		{"", "head .env", "arguments.secret"},
@@ -70,7 +73,7 @@ func TestNamedFiles(t *testing.T) {
 			}
 			q := shellCall(argv...)
 			q.Facts.Dir = tt.dir
-			q.Grants = []policy.Grant{{ID: "g", Principal: q.Principal.ID, Tenant: q.Principal.Tenant, Capability: q.Capability.ID, Action: q.Action, Session: q.Session}}
+			q.Grants = sessionGrant(&q)
 			d := rules.Decide(&q)
 			if tt.rule == "" {
 				if d.Effect != policy.Allow {
@@ -89,15 +92,12 @@ func TestNamedFiles(t *testing.T) {
 // and a protected file, and the question says why. A grant for the session does
 // not cover that.
 func TestUnseen(t *testing.T) {
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := parse(t, "{}")
 	q := shellCall("ls")
 	q.Origin = capability.ByPerson
 	before := rules.Decide(&q)
 	q.Facts.Unseen = "there are more than 7 files; not looked at: p/q"
-	q.Grants = []policy.Grant{{ID: "g", Principal: q.Principal.ID, Tenant: q.Principal.Tenant, Capability: q.Capability.ID, Action: q.Action, Session: q.Session}}
+	q.Grants = sessionGrant(&q)
 	d := rules.Decide(&q)
 	if d.Effect != policy.Ask || d.Reason.Rule != "arguments.unseen" || d.Needs.Scope != policy.Once || !strings.HasSuffix(d.Needs.Why, q.Facts.Unseen) || d.Reason.Text != d.Needs.Why {
 		t.Errorf("Decide = %+v, want ask by arguments.unseen, once, with the reason", d)
@@ -110,9 +110,7 @@ func TestUnseen(t *testing.T) {
 // TestNamedTexts: texts in the arguments of other tools are checked against the
 // same lists, and nothing else.
 func TestNamedTexts(t *testing.T) {
-	settings := policy.Defaults(policy.Personal)
-	settings.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
-	rules := compile(t, settings)
+	rules := parse(t, "toolAccess: {tools: {shell: {mode: full}}}")
 	for _, tt := range []struct {
 		class policy.Class
 		name  string
@@ -129,7 +127,7 @@ func TestNamedTexts(t *testing.T) {
 		q := shellCall("x")
 		q.Facts = policy.Facts{Named: []string{tt.name}}
 		q.Capability.Class = tt.class
-		q.Grants = []policy.Grant{{ID: "g", Principal: q.Principal.ID, Tenant: q.Principal.Tenant, Capability: q.Capability.ID, Action: q.Action, Session: q.Session}}
+		q.Grants = sessionGrant(&q)
 		d := rules.Decide(&q)
 		if tt.rule == "" && d.Effect != policy.Allow || tt.rule != "" && (d.Effect != policy.Ask || d.Reason.Rule != tt.rule) {
 			t.Errorf("%s of %s: %s by %s, want %q", tt.class, tt.name, d.Effect, d.Reason.Rule, tt.rule)
@@ -166,10 +164,7 @@ func TestProjectCode(t *testing.T) {
 		{"taskset", "taskset 1 sh", false}, {"kubectl", "kubectl get pods", true}, {"kubectl", "kubectl exec a evil", false},
 		{"ls", "ls -l", true}, {"git status", "git status -s", true}, {"cat", "cat Makefile", true},
 	} {
-		s := policy.Defaults(policy.Seed)
-		s.Intents = policy.Off
-		s.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessAllowlist, AllowedPrefixes: []string{tt.prefix}}
-		rules := compile(t, s)
+		rules := parse(t, "profile: seed\nintents: off\ntoolAccess: {tools: {shell: {mode: allowlist, allowedPrefixes: ['"+tt.prefix+"']}}}")
 		q := shellCall(strings.Fields(tt.line)...)
 		if d := rules.Decide(&q); (d.Effect == policy.Allow) != tt.want {
 			t.Errorf("prefix %q, command %q: %s by %s, want allowed %v", tt.prefix, tt.line, d.Effect, d.Reason.Rule, tt.want)
@@ -196,11 +191,7 @@ func TestNoPrefixOfStarters(t *testing.T) {
 // TestDestructionIsSeen: through programs that start others, in code, and as a
 // word of a line that cannot be read.
 func TestDestructionIsSeen(t *testing.T) {
-	s := policy.Defaults(policy.Personal)
-	s.Intents = policy.Off
-	s.Access.Tools["shell"] = policy.Tool{Enabled: true, Mode: policy.AccessFull}
-	s.Rules = []policy.Rule{{ID: "all", Effect: policy.Allow, Capabilities: []string{"tool:shell"}}}
-	rules := compile(t, s)
+	rules := parse(t, "intents: off\ntoolAccess: {tools: {shell: {mode: full}}}\nrules: [{id: all, effect: allow, capabilities: ['tool:shell']}]")
 	for _, tt := range []struct {
 		argv []string
 		line string // of which only argv is known
