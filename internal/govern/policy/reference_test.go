@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // reference decides by Cedar alone: the printed policies are parsed again, and
@@ -232,6 +233,7 @@ func TestSameAsCedar(t *testing.T) {
 // TestDenyMonotone: one more refusal never allows more, and one more question
 // never makes a refusal anything else.
 func TestDenyMonotone(t *testing.T) {
+	testkit.CI(t, "compiles rules hundreds of times")
 	rapid.Check(t, func(t *rapid.T) {
 		s := genSettings(t, true)
 		before := mustCompile(t, s)
@@ -275,6 +277,7 @@ func TestHiddenIsDenied(t *testing.T) {
 // TestDeniedIsHidden: whatever is refused for every intent and without
 // arguments, where rules ask for none, is not visible.
 func TestDeniedIsHidden(t *testing.T) {
+	testkit.CI(t, "compiles rules hundreds of times")
 	rapid.Check(t, func(t *rapid.T) {
 		s := genSettings(t, false)
 		s.Cedar = nil
