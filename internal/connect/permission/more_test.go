@@ -37,11 +37,8 @@ func TestFurtherClients(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: Read() = %v", client, err)
 		}
-		var got []string
 		made := Translate(Client{Name: client, Title: client, Servers: []Server{{Name: "notes", Client: "my notes"}}}, decisions)
-		for _, r := range made.Rules {
-			got = append(got, r.Effect+" "+strings.Join(r.Capabilities, " "))
-		}
+		got := written(made.Rules)
 		if strings.Join(got, ", ") != c.want || len(made.Refused) > 0 {
 			t.Errorf("%s: rules = %q, refused %v; want %q", client, strings.Join(got, ", "), made.Refused, c.want)
 		}

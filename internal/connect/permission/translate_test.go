@@ -9,6 +9,14 @@ import (
 	"testing"
 )
 
+// written returns rules as text, one each.
+func written(rules []Rule) (out []string) {
+	for _, r := range rules {
+		out = append(out, r.Effect+" "+strings.Join(r.Capabilities, " "))
+	}
+	return out
+}
+
 // TestResiduals: what a pattern of a tool's full name leaves for the tool of a
 // server is what the full name would have matched.
 func TestResiduals(t *testing.T) {
@@ -51,10 +59,7 @@ func TestProjectAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := Translate(Client{Name: "claude", Title: "Claude Code", Servers: []Server{{Name: "notes", Client: "notes"}}}, all)
-	var got []string
-	for _, r := range out.Rules {
-		got = append(got, r.Effect+" "+strings.Join(r.Capabilities, " "))
-	}
+	got := written(out.Rules)
 	slices.Sort(got)
 	want := []string{"allow mcp:notes/mine", "allow mcp:notes/read", "ask mcp:notes/write", "deny mcp:notes/send"}
 	if !slices.Equal(got, want) {
@@ -110,10 +115,7 @@ func TestTranslate(t *testing.T) {
 		all = append(all, Decision{effect: denied, tool: tool, said: tool, where: "a test"})
 	}
 	all = append(all, Decision{effect: allowed, tool: "mcp__other__y", said: "y", where: "a test"})
-	var got []string
-	for _, r := range Translate(c, all).Rules {
-		got = append(got, r.Effect+" "+strings.Join(r.Capabilities, " "))
-	}
+	got := written(Translate(c, all).Rules)
 	want := []string{
 		"deny mcp:github-claude/*", "deny mcp:my-tools-1a2b/x", "deny mcp:other/x",
 		"deny mcp:*/wipe mcp:github-claude/*__wipe mcp:github-claude/_wipe mcp:github-claude/wipe mcp:my-tools-1a2b/*__wipe mcp:my-tools-1a2b/_wipe mcp:my-tools-1a2b/wipe",
