@@ -346,9 +346,7 @@ func TestLargeQuestion(t *testing.T) {
 	a.Note += "x"
 	other := callOf(`{}`)
 	other.Action = "pull"
-	if _, err := d.Settle(ctx, ask(t, d, about(other)).ID, a); !errors.Is(err, approval.ErrScope) {
-		t.Errorf("Settle with a longer note = %v", err)
-	}
+	fails(d.Settle(ctx, ask(t, d, about(other)).ID, a))(t, approval.ErrScope)
 }
 
 // TestGrantCoversItsScope: of all calls that differ in one thing, a grant covers
@@ -606,6 +604,16 @@ func must[T any](v T, err error) func(t fatal) T {
 		t.Helper()
 		noErr(t, err)
 		return v
+	}
+}
+
+// fails checks that an error is the one that it must be.
+func fails[T any](_ T, err error) func(t testing.TB, want error) {
+	return func(t testing.TB, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("error = %v, want %v", err, want)
+		}
 	}
 }
 

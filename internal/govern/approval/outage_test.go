@@ -54,7 +54,5 @@ func TestOutage(t *testing.T) {
 	if got := grantsFor(t, d, call); len(got) != 1 || got[0].ID == granted.Grant {
 		t.Errorf("Grants afterwards = %+v, want the one that was given meanwhile", got)
 	}
-	if _, err := d.Consume(ctx, granted.Grant); !errors.Is(err, approval.ErrEnded) {
-		t.Errorf("Consume of what was revoked meanwhile = %v", err)
-	}
+	fails(d.Consume(ctx, granted.Grant))(t, approval.ErrEnded)
 }

@@ -37,9 +37,7 @@ func TestExpiry(t *testing.T) {
 		if err != nil || got.State != approval.Expired || capability.KindOf(got.Err()) != capability.Unapproved {
 			t.Errorf("after its time = %s, %v, %v; want expired, unapproved", got.State, err, got.Err())
 		}
-		if _, err := d.Settle(ctx, first.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) {
-			t.Errorf("Settle after its time = %v", err)
-		}
+		fails(d.Settle(ctx, first.ID, yes(approval.Once)))(t, approval.ErrExpired)
 		for state, want := range map[approval.State]int{approval.Pending: 0, approval.Expired: 1, approval.Denied: 0} {
 			wantList(t, d, want, state)
 		}
@@ -101,9 +99,7 @@ func TestWait(t *testing.T) {
 		if s := <-wait(ctx, second.ID); s != "expired" || time.Since(start) != 20*time.Second {
 			t.Errorf("Wait = %s after %v, want expired after 20 s", s, time.Since(start))
 		}
-		if _, err := d.Wait(ctx, "nonesuch"); !errors.Is(err, approval.ErrNoTicket) {
-			t.Errorf("Wait for nothing = %v", err)
-		}
+		fails(d.Wait(ctx, "nonesuch"))(t, approval.ErrNoTicket)
 	}))
 }
 
@@ -134,17 +130,13 @@ func TestGrantTimes(t *testing.T) {
 			check("before its end", 1)
 			time.Sleep(time.Microsecond)
 			check("at its end", 0)
-			if _, err := d.Consume(ctx, ticket.Grant); !errors.Is(err, approval.ErrEnded) {
-				t.Errorf("%s: Consume at its end = %v", test.scope, err)
-			}
+			fails(d.Consume(ctx, ticket.Grant))(t, approval.ErrEnded)
 			time.Sleep(23 * time.Hour)
 			if _, err := d.Get(ctx, ticket.ID); err != nil {
 				t.Errorf("%s: Get a day later = %v", test.scope, err)
 			}
 			time.Sleep(48 * time.Hour)
-			if _, err := d.Get(ctx, ticket.ID); !errors.Is(err, approval.ErrNoTicket) {
-				t.Errorf("%s: Get three days later = %v", test.scope, err)
-			}
+			fails(d.Get(ctx, ticket.ID))(t, approval.ErrNoTicket)
 		}))
 	}
 }
@@ -191,9 +183,7 @@ func TestClockMovedBack(t *testing.T) {
 			t.Errorf("seen %v: Settle after the clock went back = %s, %v; want expired", seen, got.State, err)
 		}
 		wantGrants(t, "after the clock went back", d, held, 0)
-		if _, err := d.Consume(ctx, granted.Grant); !errors.Is(err, approval.ErrEnded) {
-			t.Errorf("seen %v: Consume = %v; want it ended", seen, err)
-		}
+		fails(d.Consume(ctx, granted.Grant))(t, approval.ErrEnded)
 		wantHeld(t, d, 0)
 		q.Call = callOf(`{"n":3}`)
 		next := ask(t, d, q)
@@ -202,9 +192,7 @@ func TestClockMovedBack(t *testing.T) {
 		clock.advance(time.Second)
 		wantState(t, "a new question", d, next.ID, approval.Expired)
 		clock.advance(-time.Hour)
-		if _, err := d.Settle(ctx, next.ID, yes(approval.Once)); !errors.Is(err, approval.ErrExpired) {
-			t.Errorf("seen %v: Settle = %v; want expired", seen, err)
-		}
+		fails(d.Settle(ctx, next.ID, yes(approval.Once)))(t, approval.ErrExpired)
 	}
 }
 
