@@ -2,7 +2,6 @@ package app
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,8 +19,7 @@ func TestInsightsOfARealTurn(t *testing.T) {
 	_, settings := lab(t, llmtest.Replies(
 		llmtest.Reply{Calls: []llm.ToolCall{intended("READ_FILE"), called("l", "list_files", `{}`)}, Usage: llm.Usage{Input: 4000, Output: 100}},
 		llmtest.Reply{Text: "Done.", Usage: llm.Usage{Input: 5000, CachedRead: 3000, Output: 40}}))
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "model: lab/m\n"+settings)
+	_, getenv := home(t, map[string]string{".ken/ken.yaml": "model: lab/m\n" + settings})
 	a := open(t, Config{Getenv: getenv, environment: func() []string { return []string{"LAB_KEY=k"} }, Dir: t.TempDir()})
 	if err := a.Models.SetPrice(outcome.Price{Model: "lab/m", Input: 10, Output: 50, CachedRead: 1, CacheWrite: 10}); err != nil {
 		t.Fatal(err)

@@ -166,8 +166,7 @@ func TestCommandsThatAreNone(t *testing.T) {
 		{"a path without rules", broken, true, "/etc/passwd is what?", event.EndAnswer, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir, getenv := home(t, nil)
-			write(t, filepath.Join(dir, ".ken", "ken.yaml"), "policy: {rules: [{id: no-search, effect: deny, capabilities: ['tool:search_files']}]}\n")
+			dir, getenv := home(t, map[string]string{".ken/ken.yaml": "policy: {rules: [{id: no-search, effect: deny, capabilities: ['tool:search_files']}]}\n"})
 			fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
 			a := open(t, Config{Getenv: getenv, Model: fake})
 			if c.access != "" {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,8 +40,7 @@ func TestS315Environment(t *testing.T) {
 // breaks.
 func TestS2U10ToolFailureMode(t *testing.T) {
 	for mode, want := range map[string]bool{"fail_open": false, "fail_closed": true} {
-		dir, getenv := home(t, nil)
-		write(t, filepath.Join(dir, ".ken", "ken.yaml"), "chat: {toolFailureMode: "+mode+"}\n")
+		_, getenv := home(t, map[string]string{".ken/ken.yaml": "chat: {toolFailureMode: " + mode + "}\n"})
 		a := open(t, Config{Getenv: getenv})
 		if got := termsOf(a.effective()).Closed; got != want {
 			t.Errorf("with %s a turn ends: %v, want %v", mode, got, want)
@@ -56,8 +54,7 @@ func TestS342TurnAndCallAreOneTrace(t *testing.T) {
 	var got []byte
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) }))
 	defer srv.Close()
-	dir, getenv := home(t, nil)
-	write(t, filepath.Join(dir, ".ken", "ken.yaml"), "trace: {otlp: '"+srv.URL+"'}\n")
+	_, getenv := home(t, map[string]string{".ken/ken.yaml": "trace: {otlp: '" + srv.URL + "'}\n"})
 	fake := &llmtest.Fake{Script: llmtest.Replies(
 		llmtest.Reply{Calls: []llm.ToolCall{intended("READ_FILE"), called("l", "list_files", `{}`)}}, llmtest.Reply{Text: "Done."},
 	)}
@@ -91,8 +88,7 @@ func TestS342TurnAndCallAreOneTrace(t *testing.T) {
 // way round, though it was said later. Without it nothing of before is shown.
 func TestMemoryKeepsAgentsApart(t *testing.T) {
 	for _, memory := range []bool{true, false} {
-		dir, getenv := home(t, nil)
-		write(t, filepath.Join(dir, ".ken", "ken.yaml"), fmt.Sprintf("chat: {memory: %v}\n", memory))
+		_, getenv := home(t, map[string]string{".ken/ken.yaml": fmt.Sprintf("chat: {memory: %v}\n", memory)})
 		fake := &llmtest.Fake{Script: llmtest.Always(llmtest.Reply{Text: "Hello."})}
 		a := open(t, Config{Getenv: getenv, Model: fake})
 		for i, c := range []struct{ by, text, shown string }{

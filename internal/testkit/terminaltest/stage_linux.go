@@ -36,10 +36,10 @@ func Pair() (screen, line *os.File, err error) {
 // A Stage is a program on a terminal, with somebody who looks and types.
 type Stage struct {
 	t      testing.TB
-	screen *os.File // what a person sees and types at
-	line   *os.File // what the program has
-	Stop   context.CancelFunc
-	Ended  chan error // what the program ended with; a test that takes it puts it back
+	screen *os.File           // what a person sees and types at
+	line   *os.File           // what the program has
+	Stop   context.CancelFunc // ends the program
+	Ended  chan error         // what the program ended with; a test that takes it puts it back
 	over   bool
 	read   chan struct{}
 
