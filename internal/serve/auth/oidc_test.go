@@ -421,9 +421,12 @@ func TestIssuerDown(t *testing.T) {
 	i.down.Store(false)
 	wantStatus(t, "at once again", 503, p.get(LoginPath, "same-origin"))
 	set := h.(*guard).issuer
-	set.mu.Lock()
-	set.tried = set.tried.Add(-retryIssuer)
-	set.mu.Unlock()
+	later := func(d time.Duration) {
+		set.mu.Lock()
+		defer set.mu.Unlock()
+		set.tried = set.tried.Add(-d)
+	}
+	later(retryIssuer)
 	wantStatus(t, "when it is up", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token))
 	wantStatus(t, "a login when it is up", 200, p.get(p.login(i, "/"), "cross-site"))
 
@@ -439,9 +442,7 @@ func TestIssuerDown(t *testing.T) {
 
 	// What it said holds on when it is down later.
 	i.down.Store(true)
-	set.mu.Lock()
-	set.tried = set.tried.Add(-freshIssuer)
-	set.mu.Unlock()
+	later(freshIssuer)
 	other := i.sign("ES256", i.about(), nil)
 	wantStatus(t, "down a day later", 204, ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+other))
 
@@ -454,9 +455,7 @@ func TestIssuerDown(t *testing.T) {
 	if _, over := tried(); over != nil {
 		<-over
 	}
-	set.mu.Lock()
-	set.tried = set.tried.Add(-retryIssuer)
-	set.mu.Unlock()
+	later(retryIssuer)
 	before, _ := tried()
 	if _, err := set.discover(t.Context()); err != nil {
 		t.Error(err)
@@ -661,20 +660,6 @@ func FuzzNext(f *testing.F) {
 			t.Fatalf("local(%q) = %q, which a browser reads as %q", next, got, seen)
 		}
 	})
-}
-
-func BenchmarkBearer(b *testing.B) {
-	i := newTestIssuer(b)
-	h, _ := guarded(b, Config{Tokens: open(b), Loopback: true, OIDC: i.config()})
-	r := httptest.NewRequest("GET", "/mcp", nil)
-	r.Host = "127.0.0.1:7777"
-	r.Header.Set("Authorization", "Bearer "+i.sign("RS256", i.about(), nil))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := h.(*guard).who(r); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 // TestKeysAfterAFailure: a request after a failed attempt starts a new one, and

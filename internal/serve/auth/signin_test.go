@@ -663,36 +663,6 @@ func FuzzCookie(f *testing.F) {
 	})
 }
 
-func BenchmarkGuard(b *testing.B) {
-	tokens := open(b)
-	h, err := Guard(HandlerFunc(func(http.ResponseWriter, *http.Request, Identity) {}), Config{Tokens: tokens, Owner: owner(), Loopback: true})
-	must(b, err)
-	cookie := entered(b, h, tokens)
-	for name, header := range map[string][2]string{"bearer": {"Authorization", "Bearer " + tokens.Token().Reveal()}, "cookie": {"Cookie", cookie}} {
-		r := httptest.NewRequest("GET", "/mcp", nil)
-		r.Host = "127.0.0.1:7777"
-		r.Header.Set(header[0], header[1])
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, _, err := h.(*guard).who(r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+" whole", func(b *testing.B) {
-			w := httptest.NewRecorder()
-			b.ReportAllocs()
-			for b.Loop() {
-				h.ServeHTTP(w, r)
-			}
-			if w.Code != 200 {
-				b.Fatal(w.Code)
-			}
-		})
-	}
-}
-
 // TestLinksFromElsewhere: a link on another site opens a view of the page, and
 // nothing that answers with data.
 func TestLinksFromElsewhere(t *testing.T) {

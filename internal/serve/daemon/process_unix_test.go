@@ -345,45 +345,6 @@ func TestDescriptorsStay(t *testing.T) {
 	}
 }
 
-func BenchmarkWindow(b *testing.B) {
-	h := &home{dir: filepath.Join(b.TempDir(), "h")}
-	exe, err := os.Executable()
-	must(b, err)
-	h.exe = exe
-	first := h.open(b)
-	pid := first.ask(b, "who")
-	defer end(b, pid)
-	defer first.close(b, 0)
-	var rss int
-	for b.Loop() {
-		w := h.open(b)
-		w.ask(b, "who")
-		b.StopTimer()
-		rss = max(rss, highWater(b, w.cmd.Process.Pid))
-		w.close(b, 0)
-		b.StartTimer()
-	}
-	b.ReportMetric(float64(rss)/1024, "MB")
-}
-
-// highWater is the most memory that a process had, in KiB.
-func highWater(t testing.TB, pid int) int {
-	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Skip("cannot here: there is no /proc")
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, err := strconv.Atoi(strings.Fields(rest)[0])
-			must(t, err)
-			return n
-		}
-	}
-	t.Fatal("no VmHWM")
-	return 0
-}
-
 // must ends the test if something that it needs failed.
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -259,30 +259,3 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%v requests, want 4000", n)
 	}
 }
-
-// BenchmarkObserve counts one request's time under its label.
-func BenchmarkObserve(b *testing.B) {
-	var r Registry
-	h := r.Histogram("a_seconds", "A.", []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, "route")
-	for _, route := range []string{"a", "b", "c", "d", "e"} {
-		h.Observe(1, route)
-	}
-	b.ReportAllocs()
-	before := cpuTime()
-	for b.Loop() {
-		h.Observe(0.003, "c")
-	}
-	b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
-}
-
-// BenchmarkText writes everything that Ken counts.
-func BenchmarkText(b *testing.B) {
-	var r Registry
-	m := NewMeters(&r, Readings{Catalog: func() Catalog { return Catalog{} }, Audit: func() Audit { return Audit{} }})
-	for i := range 60 {
-		m.Request(fmt.Sprint("route", i), 200, time.Millisecond, false)
-	}
-	for b.Loop() {
-		b.SetBytes(int64(len(r.Text())))
-	}
-}

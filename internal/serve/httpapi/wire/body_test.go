@@ -120,12 +120,3 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkBody(b *testing.B) {
-	body := []byte(`{"text":"how full is the disk","count":4,"weights":{"a":0.5},"within":{"name":"x"},"free":{"path":"notes.txt"}}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		var got asking
-		must(b, decode(body, &got))
-	}
-}

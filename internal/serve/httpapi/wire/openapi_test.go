@@ -161,12 +161,3 @@ func TestDescribeRefuses(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkDescribe is done once when a server starts.
-func BenchmarkDescribe(b *testing.B) {
-	for b.Loop() {
-		if _, err := Describe(sampleRoutes(), Info{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
