@@ -271,26 +271,6 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestFolderOfAWindow: what stands for a client's folder is that of the
-// definition, never the daemon's.
-func TestFolderOfAWindow(t *testing.T) {
-	g := gateway(t, Config{Getenv: func(name string) (string, bool) { return "/the/daemon's", true }})
-	for folder, want := range map[string]string{"/home/ada/shop": "/home/ada/shop", "": ""} {
-		x := g.expander(&Server{Folder: folder})
-		for _, name := range []string{"PWD", "OLDPWD", "INIT_CWD", "CLAUDE_PROJECT_DIR", "workspaceFolder"} {
-			if got := x.expand("${" + name + "}"); got != want {
-				t.Errorf("${%s} = %q, want %q", name, got, want)
-			}
-		}
-		if (x.err() == nil) != (folder != "") {
-			t.Errorf("with the folder %q: %v", folder, x.err())
-		}
-		if got := x.expand("${PWD:-/tmp}"); folder == "" && got != "/tmp" {
-			t.Errorf("${PWD:-/tmp} = %q, want the default", got)
-		}
-	}
-}
-
 // TestSessionsTakeTurns: a session with many calls waiting does not keep another
 // from a server.
 func TestSessionsTakeTurns(t *testing.T) {

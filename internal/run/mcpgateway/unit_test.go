@@ -129,7 +129,8 @@ func TestExpandForeign(t *testing.T) {
 	g := &Gateway{cfg: Config{Getenv: func(name string) (string, bool) { v, ok := values[name]; return v, ok }}}
 	for in, want := range map[string]string{
 		"${A}": "alpha", "${env:A}": "alpha", "${BOTH}": "plain", "${S}": "!S", "${env:S}": "!S", "${S:-x}": "x",
-		"${secret:S}": "!secret S (which a file of mcp.import cannot have)", "${PWD}": "/project",
+		"${secret:S}": "!secret S (which a file of mcp.import cannot have)",
+		"${PWD} ${OLDPWD} ${INIT_CWD} ${CLAUDE_PROJECT_DIR} ${workspaceFolder}": "/project /project /project /project /project",
 	} {
 		x := g.expander(&Server{Foreign: true, Folder: "/project"})
 		got := x.expand(in)
@@ -142,6 +143,12 @@ func TestExpandForeign(t *testing.T) {
 		if got != want {
 			t.Errorf("expand(%q) = %q, want %q", in, got, want)
 		}
+	}
+	// Without a client's folder there is none; that of the daemon never counts.
+	values["PWD"] = "/the/daemon's"
+	x := g.expander(&Server{})
+	if got := x.expand("${PWD:-/tmp}"); got != "/tmp" || x.expand("${PWD}") != "" || x.err() == nil {
+		t.Errorf("${PWD:-/tmp} without a folder = %q, %v", got, x.err())
 	}
 }
 

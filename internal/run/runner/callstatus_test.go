@@ -101,33 +101,3 @@ func TestFate(t *testing.T) {
 		})
 	}
 }
-
-// TestFateOfACallHere: a call that is blocked in this Runner runs, and has
-// ended once it has.
-func TestFateOfACallHere(t *testing.T) {
-	release, begun := make(chan struct{}), make(chan struct{})
-	x := tool{invoke: func(context.Context, capability.Call) (capability.Result, error) {
-		close(begun)
-		<-release
-		return capability.Result{Parts: []capability.Part{{Text: "paid"}}}, nil
-	}}
-	r := keyed(t, openStore(t), "k", x, nil)
-	call := callOf("write", `{"text":"a"}`)
-	if f, ok, err := r.CallStatus(t.Context(), call); ok || err != nil {
-		t.Fatalf("CallStatus() before the call = %+v, %v, %v, want nothing", f, ok, err)
-	}
-	ended := make(chan error, 1)
-	go func() { _, err := r.Invoke(t.Context(), call); ended <- err }()
-	<-begun
-	if f, ok, err := r.CallStatus(t.Context(), call); !ok || err != nil || !f.Runs || f.Ended || f.Effect == "" {
-		t.Errorf("CallStatus() of a call that runs = %+v, %v, %v, want that it runs", f, ok, err)
-	}
-	close(release)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	f, ok, err := r.CallStatus(t.Context(), call)
-	if !ok || err != nil || f.Runs || !f.Ended || len(f.Result.Parts) != 1 || f.Result.Parts[0].Text != "paid" {
-		t.Errorf("CallStatus() of a call that has ended = %+v, %v, %v, want its result", f, ok, err)
-	}
-}

@@ -47,7 +47,15 @@ func TestEffectOnce(t *testing.T) {
 	if err != nil || first.Parts[0].Text != "run 1" || first.Meta[MetaRepeated] != "" {
 		t.Fatalf("Invoke() = %+v, %v, want run 1", first, err)
 	}
-	other := keyed(t, s, "turn1/call1", counting(&runs), nil)
+	other := keyed(t, s, "turn1/call1", counting(&runs), func(c *Config) { // with a catalog that was reloaded
+		inner := c.Resolve
+		c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
+			out, err := inner(ctx, call)
+			reloaded := *out.Capability
+			reloaded.Hash, out.Capability = "h2", &reloaded
+			return out, err
+		}
+	})
 	for name, one := range map[string]*rig{"same": r, "other": other} {
 		again, err := one.Invoke(t.Context(), call)
 		if err != nil || again.Parts[0].Text != "run 1" || again.Meta[MetaRepeated] != "true" || again.Meta["mine"] != "yes" {
@@ -74,29 +82,6 @@ func TestEffectOnce(t *testing.T) {
 	}
 	if got := runs.Load(); got != 4 {
 		t.Errorf("%d runs, want 4", got)
-	}
-}
-
-// TestEffectReload: a catalog that was reloaded does not make a finished call a
-// new one.
-func TestEffectReload(t *testing.T) {
-	var runs atomic.Int64
-	hash := "h1"
-	r := keyed(t, openStore(t), "k", counting(&runs), func(c *Config) {
-		inner := c.Resolve
-		c.Resolve = func(ctx context.Context, call capability.Call) (Resolved, error) {
-			out, err := inner(ctx, call)
-			other := *out.Capability
-			other.Hash, out.Capability = hash, &other
-			return out, err
-		}
-	})
-	for range 2 {
-		succeeds(t, r, callOf("write", `{"text":"a"}`))
-		hash = "h2"
-	}
-	if got := runs.Load(); got != 1 {
-		t.Errorf("%d runs, want 1", got)
 	}
 }
 

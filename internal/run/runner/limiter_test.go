@@ -301,11 +301,11 @@ func TestQueueIsShared(t *testing.T) {
 }
 
 // TestFiveHundred: 500 calls at once, of five extensions, one of which floods;
-// bounded, fair and complete.
+// bounded and complete.
 func TestFiveHundred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		now, most, order := 0, 0, []string(nil)
+		now, most := 0, 0
 		per := map[string]int{}
 		x := tool{schema: `{"type":"object","additionalProperties":true}`, invoke: func(ctx context.Context, c capability.Call) (capability.Result, error) {
 			mu.Lock()
@@ -315,7 +315,6 @@ func TestFiveHundred(t *testing.T) {
 			if per[c.Session] > 4 {
 				t.Errorf("%d calls of %s at once, want at most 4", per[c.Session], c.Session)
 			}
-			order = append(order, c.Session)
 			mu.Unlock()
 			time.Sleep(time.Second) // the bubble's clock
 			mu.Lock()
@@ -362,19 +361,6 @@ func TestFiveHundred(t *testing.T) {
 		wg.Wait()
 		if done != 500 || most != 10 {
 			t.Errorf("%d of 500 calls ended, at most %d at once, want all and 10", done, most)
-		}
-		// The four small ones are through long before the flood is.
-		small := 0
-		for i, ext := range order {
-			if ext != "flood" {
-				small++
-			}
-			if small == 60 {
-				if i > 120 {
-					t.Errorf("the small extensions were served by call %d, want by 120", i)
-				}
-				break
-			}
 		}
 		started, ended := 0, 0
 		for _, rec := range r.log.all() {

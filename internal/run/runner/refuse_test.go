@@ -265,8 +265,13 @@ func TestConsent(t *testing.T) {
 	if rec := r.log.last(t); rec.Metadata.Notes["grant"] == "" || rec.Decision != "allow" {
 		t.Errorf("record = %s %v, want allow and the grant", rec.Decision, rec.Metadata.Notes)
 	}
-	_, err = r.Invoke(t.Context(), call)
+	res, err := r.Invoke(t.Context(), call)
 	wantKind(t, err, capability.Unapproved) // once is once
+	// What a person denied is denied, when the call names the ticket it was given.
+	settle(t, desk, res.Meta[MetaTicket], approval.Answer{By: call.Principal, Effect: approval.No, Scope: approval.Once})
+	raw, _ := json.Marshal(res.Meta[MetaTicket])
+	call.Answers = map[string]json.RawMessage{AnswerConsent: raw}
+	refused(t, r, call, capability.Denied)
 	if runs != 1 {
 		t.Errorf("the grant was used %d times, want once", runs)
 	}
@@ -296,21 +301,6 @@ func TestConsentState(t *testing.T) {
 		state = "page https://a.test/list"
 		succeeds(t, r, call)
 	}
-}
-
-// TestConsentDenied: what a person denied is denied, when the call names the
-// ticket it was given.
-func TestConsentDenied(t *testing.T) {
-	desk := openDesk(t, openStore(t))
-	r := newRig(t, tool{invoke: never(t)}, func(c *Config) { c.Desk = desk })
-	call := callOf("destroy", `{"text":"a"}`)
-	res, err := r.Invoke(t.Context(), call)
-	wantKind(t, err, capability.Unapproved)
-	ticket := res.Meta[MetaTicket]
-	settle(t, desk, ticket, approval.Answer{By: call.Principal, Effect: approval.No, Scope: approval.Once})
-	raw, _ := json.Marshal(ticket)
-	call.Answers = map[string]json.RawMessage{AnswerConsent: raw}
-	refused(t, r, call, capability.Denied)
 }
 
 // TestRulesChangeWhileWaiting: a call that leaves the queue under new rules, or where

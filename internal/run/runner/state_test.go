@@ -65,12 +65,3 @@ func TestProgress(t *testing.T) {
 		last = percent
 	}
 }
-
-func TestLastText(t *testing.T) {
-	var l lastText
-	for _, text := range []string{"", "a", "a", "b", "a", ""} {
-		if got := l.of([]byte(text)); got != text {
-			t.Errorf("of(%q) = %q", text, got)
-		}
-	}
-}

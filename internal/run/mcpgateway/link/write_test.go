@@ -76,32 +76,3 @@ func TestWritesKeepTheirOrder(t *testing.T) {
 	}
 	work.Wait()
 }
-
-// TestWriteToAServerThatDoesNotRead: a Write ends with its context.
-func TestWriteToAServerThatDoesNotRead(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	none, _ := io.Pipe()
-	s := newStdio(&pipeProcess{in: w, out: none}, 1<<20)
-	defer s.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		msg := &jsonrpc.Request{Method: "m", Params: json.RawMessage(`{"pad":"` + strings.Repeat("x", 3000) + `"}`)}
-		for {
-			if err := s.Write(ctx, msg); err != nil {
-				failed <- err
-				return
-			}
-			if s.queued.Load() == writeRoom {
-				cancel() // the next one waits
-			}
-		}
-	}()
-	if err := <-failed; err != context.Canceled {
-		t.Errorf("Write() = %v, want that it was cancelled", err)
-	}
-}
