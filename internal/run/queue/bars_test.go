@@ -20,6 +20,7 @@ import (
 	"ken/internal/run/runner"
 	"ken/internal/store"
 	"ken/internal/testkit"
+	"ken/internal/testkit/queuetest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -35,7 +36,7 @@ func TestPeerChild(t *testing.T) {
 	do, remote := note(dir), os.Getenv(peerSlow)
 	cfg := queue.WorkerConfig{Queue: queue.NewStored(s, queue.StoredConfig{}), Process: procid.Self(), Concurrent: func() int { return 4 }}
 	if remote == "" {
-		cfg.Dead, cfg.Maker = procid.Dead, newMaker(t, s, own, do)
+		cfg.Dead, cfg.Maker = procid.Dead, queuetest.NewMaker(t, s, own, do)
 	} else {
 		slow, err := time.ParseDuration(remote)
 		if err != nil {
@@ -52,7 +53,7 @@ func TestPeerChild(t *testing.T) {
 			}
 			return res, err
 		}
-		cfg.Maker = newMaker(t, s, own, wait, func(c *runner.Config) { c.Dead, c.Limits = nil, runner.Limits{}.Always })
+		cfg.Maker = queuetest.NewMaker(t, s, own, wait, func(c *runner.Config) { c.Dead, c.Limits = nil, runner.Limits{}.Always })
 		cfg.Concurrent, cfg.Limits = func() int { return 16 }, func() queue.Limits { return queue.Limits{PerGroup: 1000, PerPrincipal: 1000} }
 	}
 	w, err := queue.NewWorker(cfg)

@@ -15,6 +15,7 @@ import (
 	"ken/internal/procid"
 	"ken/internal/run/queue"
 	"ken/internal/testkit"
+	"ken/internal/testkit/queuetest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // note has an effect that can be counted: one line more in a file, which is
 // written as a whole.
-func note(dir string) tool {
+func note(dir string) queuetest.Tool {
 	return func(_ context.Context, call capability.Call) (capability.Result, error) {
 		f, err := os.OpenFile(filepath.Join(dir, "effects"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {

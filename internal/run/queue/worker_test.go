@@ -2,12 +2,9 @@ package queue_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,134 +14,21 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
-	"ken/internal/govern/audit"
-	"ken/internal/govern/policy"
-	"ken/internal/procid"
 	"ken/internal/run/queue"
 	"ken/internal/run/runner"
-	"ken/internal/store"
 	"ken/internal/testkit"
 	"ken/internal/testkit/queuetest"
 	"ken/internal/testkit/storetest"
 )
 
-// A tool is an executor made of a function.
-type tool func(context.Context, capability.Call) (capability.Result, error)
-
-func (f tool) Facts(context.Context, capability.Call, *capability.Capability) (runner.Facts, error) {
-	return runner.Facts{}, nil
-}
-
-func (f tool) Invoke(ctx context.Context, call capability.Call) (capability.Result, error) {
-	return f(ctx, call)
-}
-
-func (f tool) Schema(*capability.Capability) json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
-}
-
-// A maker makes calls through a real runner.
-type maker struct {
-	*runner.Runner
-	desk *approval.Desk
-}
-
-func (m maker) call(j queue.Job) capability.Call {
-	call := j.Call
-	call.Key, call.Surface = j.Key(), j.Surface
-	return call
-}
-
-func (m maker) Invoke(ctx context.Context, j queue.Job, live io.Writer) (capability.Result, error) {
-	call := m.call(j)
-	call.Live = live
-	return m.Runner.Invoke(ctx, call)
-}
-
-func (m maker) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus, bool, error) {
-	return m.Runner.CallStatus(ctx, m.call(j))
-}
-
-func (m maker) Repeatable(j queue.Job) bool { return j.Call.Target == "tool:repeat" }
-
-func (m maker) Pending(ctx context.Context, j queue.Job) (bool, error) {
-	t, err := m.desk.Get(ctx, j.Ticket)
-	return err == nil && t.State == approval.Pending, err
-}
-
-// capabilities: look changes nothing, write does, repeat does no harm twice,
-// destroy needs an approval, and what is denied is denied.
-func newMaker(t testing.TB, s *store.Store, dir string, do tool, change ...func(*runner.Config)) maker {
-	t.Helper()
-	key, err := audit.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := audit.Open(audit.Config{Dir: filepath.Join(dir, "audit"), CheckpointDir: filepath.Join(dir, "heads"), Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.Close() })
-	desk, err := approval.New(s, approval.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := policy.Defaults(policy.Personal)
-	set.Intents = policy.Off
-	set.Rules = []policy.Rule{
-		{ID: "test.allow", Effect: policy.Allow, Capabilities: []string{"tool:write", "tool:repeat"}, Where: "test:1"},
-		{ID: "test.deny", Effect: policy.Deny, Capabilities: []string{"tool:denied"}, Reason: "it is denied", Where: "test:2"},
-	}
-	rules, err := policy.Compile(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := runner.Config{
-		Resolve: func(_ context.Context, call capability.Call) (runner.Resolved, error) {
-			name := strings.TrimPrefix(string(call.Target), "tool:")
-			c := &capability.Capability{
-				ID: call.Target, Kind: capability.KindTool, Name: name, Trust: capability.TrustUser, Hash: "hash-" + name,
-				Origin: capability.Origin{Source: "test"}, Effects: capability.Effects{Destructive: capability.No},
-			}
-			switch name {
-			case "look":
-				c.Effects.ReadOnly, c.Effects.OpenWorld = capability.Yes, capability.No
-			case "repeat":
-				c.Effects.Idempotent = capability.Yes
-			case "destroy":
-				c.Effects.Destructive = capability.Yes
-			}
-			return runner.Resolved{Capability: c, Extension: "ext"}, nil
-		},
-		Executors: runner.Executors{"tool:*": do}, Log: log, Rules: func() *policy.Rules { return rules }, Desk: desk, Effects: s,
-		Process: procid.Self(), Dead: procid.Dead,
-		Limits: runner.Limits{Lease: 300 * time.Millisecond, Grace: 200 * time.Millisecond}.Always,
-	}
-	for _, f := range change {
-		f(&cfg)
-	}
-	r, err := runner.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
-		defer cancel()
-		if err := r.Close(ctx); err != nil {
-			t.Errorf("Close() = %v", err)
-		}
-	})
-	return maker{r, desk}
-}
-
 // A shop is a queue with a worker.
 type shop struct {
 	*queue.Stored
-	maker
+	queuetest.Maker
 	stop func() // of the worker; waits for its end
 }
 
-func open(t *testing.T, do tool, change func(*queue.WorkerConfig)) *shop {
+func open(t *testing.T, do queuetest.Tool, change func(*queue.WorkerConfig)) *shop {
 	t.Helper()
 	s := idle(t, storetest.Address(t), t.TempDir(), do)
 	s.work(t, change)
@@ -152,16 +36,16 @@ func open(t *testing.T, do tool, change func(*queue.WorkerConfig)) *shop {
 }
 
 // idle makes a shop without a worker.
-func idle(t testing.TB, address, dir string, do tool, change ...func(*runner.Config)) *shop {
+func idle(t testing.TB, address, dir string, do queuetest.Tool, change ...func(*runner.Config)) *shop {
 	t.Helper()
 	s := storetest.Open(t, address)
-	return &shop{Stored: queue.NewStored(s, queue.StoredConfig{Most: func() int { return 1e6 }}), maker: newMaker(t, s, dir, do, change...)}
+	return &shop{Stored: queue.NewStored(s, queue.StoredConfig{Most: func() int { return 1e6 }}), Maker: queuetest.NewMaker(t, s, dir, do, change...)}
 }
 
 // work starts a worker, which is stopped with the test.
 func (s *shop) work(t *testing.T, change func(*queue.WorkerConfig)) {
 	t.Helper()
-	cfg := queue.WorkerConfig{Queue: s.Stored, Maker: s.maker, Drain: 10 * time.Second}
+	cfg := queue.WorkerConfig{Queue: s.Stored, Maker: s.Maker, Drain: 10 * time.Second}
 	if change != nil {
 		change(&cfg)
 	}
@@ -223,7 +107,7 @@ func text(s string) (capability.Result, error) {
 }
 
 // counted counts its calls, and each ends with a text.
-func counted(ran *atomic.Int32, said string) tool {
+func counted(ran *atomic.Int32, said string) queuetest.Tool {
 	return func(context.Context, capability.Call) (capability.Result, error) {
 		ran.Add(1)
 		return text(said)
@@ -292,7 +176,7 @@ func TestWorkerApproval(t *testing.T) {
 		if waits.Ticket == "" || !strings.Contains(waits.Why, "ken approve grant "+waits.Ticket) {
 			t.Fatalf("the job is %+v, want the request that it waits for", waits)
 		}
-		if _, err := s.desk.Settle(t.Context(), waits.Ticket, approval.Answer{By: capability.Principal{ID: "ann"}, Effect: yes, Scope: approval.Once, Note: note}); err != nil {
+		if _, err := s.Desk.Settle(t.Context(), waits.Ticket, approval.Answer{By: capability.Principal{ID: "ann"}, Effect: yes, Scope: approval.Once, Note: note}); err != nil {
 			t.Fatal(err)
 		}
 		return s.until(t, j.ID, final)
@@ -344,7 +228,7 @@ func TestPostgresWorkerOutage(t *testing.T) {
 			o.Down()
 			return capability.Result{}, &capability.Error{Kind: capability.Internal, Op: "write", Err: errors.New("no answer")}
 		}, func(c *runner.Config) { c.Limits = runner.Limits{Record: 300 * time.Millisecond}.Always })
-		s.work(t, func(c *queue.WorkerConfig) { c.Maker = &unread{maker: s.maker, back: o.Up} })
+		s.work(t, func(c *queue.WorkerConfig) { c.Maker = &unread{Maker: s.Maker, back: o.Up} })
 		j := s.add(t, target, nil)
 		beside := &shop{Stored: queue.NewStored(storetest.Open(t, o.Beside), queue.StoredConfig{})}
 		got := beside.until(t, j.ID, final)
@@ -360,12 +244,12 @@ func TestPostgresWorkerOutage(t *testing.T) {
 
 // unread is a maker whose store comes back once it could not be read.
 type unread struct {
-	maker
+	queuetest.Maker
 	back func()
 }
 
 func (m *unread) CallStatus(ctx context.Context, j queue.Job) (runner.CallStatus, bool, error) {
-	fate, known, err := m.maker.CallStatus(ctx, j)
+	fate, known, err := m.Maker.CallStatus(ctx, j)
 	if err != nil {
 		m.back()
 	}
@@ -556,7 +440,7 @@ func BenchmarkJobStart(b *testing.B) {
 	address := storetest.Address(b)
 	mine, theirs := storetest.Open(b, address), storetest.Open(b, address)
 	q := queue.NewStored(mine, queue.StoredConfig{})
-	m := newMaker(b, theirs, b.TempDir(), counted(new(atomic.Int32), "looked"))
+	m := queuetest.NewMaker(b, theirs, b.TempDir(), counted(new(atomic.Int32), "looked"))
 	ended := make(chan queue.Job, 1)
 	w, err := queue.NewWorker(queue.WorkerConfig{Queue: queue.NewStored(theirs, queue.StoredConfig{}), Maker: m, Record: func(j queue.Job) { ended <- j }})
 	if err != nil {

@@ -14,10 +14,8 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/queue"
+	"ken/internal/testkit"
 )
-
-// patience is how long a case waits for what must happen.
-const patience = 20 * time.Second
 
 // Run tests the kind of queue that fresh opens: each time a new and empty one,
 // as two processes would have it open.
@@ -27,7 +25,7 @@ func Run(t *testing.T, fresh func(testing.TB) (a, b queue.Queue)) {
 		test func(t *testing.T, a, b queue.Queue)
 	}{
 		{"keeps", keeps}, {"refuses", refuses}, {"order", order}, {"once", once}, {"limits", limits}, {"turns", turns}, {"many", many}, {"needs", needs}, {"at", at}, {"every", every},
-		{"cancel", cancel}, {"cancel running", cancelRunning}, {"finish", finish}, {"approval", approval}, {"retry", retry},
+		{"cancel", cancel}, {"cancel running", cancelRunning}, {"finish", finish}, {"approval", approves}, {"retry", retry},
 		{"unknown", unknown}, {"recover", recovers}, {"lost", lost}, {"watch", watch}, {"follow", follow}, {"progress", progress}, {"large", large},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -457,7 +455,7 @@ func claimed(t *testing.T, q queue.Queue) queue.Job {
 
 func await(t *testing.T, signals <-chan queue.Signal, want func(queue.Signal) bool) queue.Signal {
 	t.Helper()
-	over := time.After(patience)
+	over := time.After(testkit.Patience)
 	for {
 		select {
 		case s, open := <-signals:
@@ -492,8 +490,8 @@ func finish(t *testing.T, a, b queue.Queue) {
 	}
 }
 
-// approval: a job that waits is made again with the request's id.
-func approval(t *testing.T, a, b queue.Queue) {
+// approves: a job that waits is made again with the request's id.
+func approves(t *testing.T, a, b queue.Queue) {
 	j := claimed(t, a)
 	end(t, a, j, queue.Outcome{State: queue.Waiting, Ticket: "t1", Why: "waits"})
 	claimNone(t, b)
@@ -616,7 +614,7 @@ func watch(t *testing.T, a, b queue.Queue) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for heard, deadline := false, time.Now().Add(patience); !heard; {
+	for heard, deadline := false, time.Now().Add(testkit.Patience); !heard; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing was heard")
 		}
@@ -628,7 +626,7 @@ func watch(t *testing.T, a, b queue.Queue) {
 		}
 	}
 	stop()
-	over := time.After(patience)
+	over := time.After(testkit.Patience)
 	for {
 		select {
 		case _, open := <-signals:
@@ -707,7 +705,7 @@ func follow(t *testing.T, a, b queue.Queue) {
 					t.Fatal(err)
 				}
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("Follow(%s) sent nothing more; the last state was %q", j.ID, state)
 		}
 	}
@@ -716,7 +714,7 @@ func follow(t *testing.T, a, b queue.Queue) {
 		select {
 		case got := <-all:
 			seen[got.ID] = got.State
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("Follow() sent %v, want both jobs", seen)
 		}
 	}
