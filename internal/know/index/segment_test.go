@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/testkit/indextest"
 )
 
@@ -43,6 +44,7 @@ func dump(s *Segment) string {
 // TestFragmented: words and slots of what is gone do not pile up for ever, and what
 // stays does not wear.
 func TestFragmented(t *testing.T) {
+	testkit.CI(t, "changes a segment thousands of times")
 	list := make([]*capability.Capability, 300)
 	for i := range list {
 		list[i] = indextest.Tool(fmt.Sprintf("tool_%d", i), "does this and that")

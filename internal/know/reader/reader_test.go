@@ -79,6 +79,7 @@ func TestBuiltin(t *testing.T) {
 // TestClassesAgree: every class of processors computes the same bits, for texts
 // of every length modulo the tokens of a tile.
 func TestClassesAgree(t *testing.T) {
+	testkit.CI(t, "reads many texts with all kernels")
 	models := supported(t)
 	texts := []string{"", "a", "send an email", "Où est la bibliothèque?", "東京の天気", strings.Repeat("word ", 400), strings.Repeat("supercalifragilistic ", 30)}
 	for n := range 9 {
@@ -144,6 +145,7 @@ func TestSoakSameBitsOnARM64(t *testing.T) {
 
 // TestAppendAgain: a text has the same vector whatever was read before it.
 func TestAppendAgain(t *testing.T) {
+	testkit.CI(t, "reads a long text with all kernels")
 	for _, m := range supported(t) {
 		want := m.Append(nil, "create an issue")
 		m.Append(nil, strings.Repeat("a long text ", 90))

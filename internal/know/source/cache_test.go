@@ -13,6 +13,7 @@ import (
 	"ken/internal/know/source/format"
 	"ken/internal/know/source/parsecache"
 	"ken/internal/know/source/safefs"
+	"ken/internal/testkit"
 	"ken/internal/testkit/sourcetest"
 )
 
@@ -92,6 +93,7 @@ func TestCacheHoldsOnlyLargeFiles(t *testing.T) {
 }
 
 func TestCacheDamageIsMendedNotFatal(t *testing.T) {
+	testkit.CI(t, "catalogs that are worth caching")
 	for name, damage := range map[string]func([]byte) []byte{
 		"empty":           func([]byte) []byte { return nil },
 		"cut":             func(b []byte) []byte { return b[:len(b)/2] },

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/testkit/sourcetest"
 )
 
@@ -188,6 +189,7 @@ func TestT06TraversalBySymlink(t *testing.T) {
 
 // A link that comes and goes while files are read leads nowhere either.
 func TestT06TraversalBySwappedSymlink(t *testing.T) {
+	testkit.CI(t, "hundreds of loads")
 	p, outside := confined(t, map[string]string{
 		"x/inner/CAPABILITY.yaml": "kind: tool\nname: x\ndescription: d\nskillContent: ./doc.md\n",
 		"x/inner/doc.md":          "harmless",

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -49,7 +50,7 @@ func checkArchive(t *testing.T, path string) {
 			continue
 		}
 		t.Run(strings.TrimPrefix(f.Name, "want: "), func(t *testing.T) {
-			a.Files[i].Data = []byte(loaded(t, files).shown(strings.Fields(show)))
+			a.Files[i].Data = []byte(inMemory(t, files).shown(strings.Fields(show)))
 			golden(t, string(f.Data), string(a.Files[i].Data))
 		})
 		files = map[string]string{}
@@ -65,6 +66,17 @@ func golden(t *testing.T, want, got string) {
 	if diff := cmp.Diff(want, got); diff != "" && os.Getenv("KEN_UPDATE_GOLDEN") == "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// inMemory loads files that lie nowhere.
+func inMemory(t *testing.T, files map[string]string) *place {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	p := &place{t: t, dir: "the-archive"}
+	p.tree, p.Batch = load(t, TreeConfig{Name: "the-archive", Files: fsys, Trust: capability.TrustUser})
+	return p
 }
 
 // unquoted returns a file of an archive as it is in the folder.

@@ -40,6 +40,7 @@ var refreshPool = map[string]string{
 // names of what changed, or by a look through all, and compares with a tree
 // that is read from scratch. Nothing here is half written.
 func TestRefreshReadsWhatLoadReads(t *testing.T) {
+	testkit.CI(t, "hundreds of trees")
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newRefreshGame(t, rt)
 		defer os.RemoveAll(g.dir)
@@ -69,6 +70,7 @@ func TestRefreshReadsWhatLoadReads(t *testing.T) {
 // TestWatchEndsWhereLoadDoes changes a tree at random while it is watched: in
 // the end the batch is that of a tree read from scratch.
 func TestWatchEndsWhereLoadDoes(t *testing.T) {
+	testkit.CI(t, "hundreds of trees")
 	rapid.Check(t, func(rt *rapid.T) {
 		mode := rapid.SampledFrom([]WatchMode{WatchBySystem, WatchByPolling}).Draw(rt, "mode")
 		every := time.Hour // events alone must do

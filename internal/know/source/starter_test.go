@@ -164,6 +164,7 @@ func fillRecipe(t *testing.T, argv []string, schema json.RawMessage, example str
 // TestStarterParsed shows that what is embedded is what the files are parsed
 // to. With -update it writes that.
 func TestStarterParsed(t *testing.T) {
+	testkit.CI(t, "parses all of the starter")
 	want := parsedStarter(t)
 	if *update {
 		must(t, os.WriteFile("starter.parsed", want, 0o644))
@@ -217,6 +218,7 @@ func loadWhole(t *testing.T, tree *Tree) whole {
 // TestParsedIsOfTheseFiles: what other files were parsed to is not taken, nor
 // what is damaged; the files are parsed.
 func TestParsedIsOfTheseFiles(t *testing.T) {
+	testkit.CI(t, "parses all of the starter, twice")
 	files := fstest.MapFS{}
 	err := fs.WalkDir(starterRoot(), ".", func(p string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {

@@ -173,6 +173,9 @@ func TestT15HotReload(t *testing.T) {
 	must(t, err)
 	for _, mode := range []WatchMode{WatchBySystem, WatchByPolling} {
 		t.Run("mode "+string(mode), func(t *testing.T) {
+			if mode == WatchByPolling {
+				testkit.CI(t, "the same again")
+			}
 			for _, f := range a.Files {
 				t.Run(f.Name, func(t *testing.T) { playWatch(t, mode, string(f.Data)) })
 			}
