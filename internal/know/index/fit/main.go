@@ -1,4 +1,4 @@
-// Fit counts how common words are in the training sets, for the index:
+// Fit counts how common words are in the training sets, for the index.
 //
 //	go run ./internal/know/index/fit -train $KEN_BENCH/train -out internal/know/index/background.txt
 //
