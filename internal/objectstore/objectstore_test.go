@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 	"ken/internal/testkit/objectstoretest"
 )
 
@@ -21,10 +22,7 @@ func secrets(id, secret string) func(string) (string, error) {
 // TestSign has the example that the service's documentation computes: reading ten bytes of
 // test.txt.
 func TestSign(t *testing.T) {
-	req, err := http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil))(t)
 	req.Header.Set("Range", "bytes=0-9")
 	sign(req, time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC), "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1", emptySum)
 	const want = "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
@@ -36,10 +34,7 @@ func TestSign(t *testing.T) {
 // TestBucket puts, reads, lists and deletes with a service that checks signatures.
 func TestBucket(t *testing.T) {
 	server := objectstoretest.New(t)
-	b, err := Open(Config{Address: server.Address, Secret: secrets(objectstoretest.ID, objectstoretest.Secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(Open(Config{Address: server.Address, Secret: secrets(objectstoretest.ID, objectstoretest.Secret)}))(t)
 	ctx := t.Context()
 	for _, key := range []string{"a/one", "a/two words & ü+%", "b/empty"} {
 		text := key

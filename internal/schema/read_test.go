@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestRead: what a value cannot be held to is no schema, and the error names the
@@ -84,9 +86,7 @@ func TestOlderWords(t *testing.T) {
 			continue
 		}
 		var value any
-		if err := json.Unmarshal([]byte(c.value), &value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(c.value), &value))
 		if err := full.Validate(value); (err == nil) != c.fits {
 			t.Errorf("%s holds %s to be valid: %v, want %v", c.schema, c.value, err, c.fits)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ken/internal/secret"
+	"ken/internal/testkit"
 )
 
 // TestLoadOrCreateKey: a key stays the same, and a broken file is replaced.
@@ -16,9 +17,7 @@ func TestLoadOrCreateKey(t *testing.T) {
 	if len(key) != 32 || !bytes.Equal(secret.LoadOrCreateKey(path), key) {
 		t.Errorf("the key is %x, and then another", key)
 	}
-	if err := os.WriteFile(path, key[:16], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, key[:16], 0o600))
 	again := secret.LoadOrCreateKey(path)
 	if len(again) != 32 || !bytes.Equal(secret.LoadOrCreateKey(path), again) {
 		t.Errorf("after half a key: %x, and then another", again)

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 const token = "ghp_0123456789abcdef"
@@ -34,17 +35,12 @@ func stored(t *testing.T) (*Store, string) {
 
 func set(t *testing.T, s *Store, name, value string) {
 	t.Helper()
-	if err := s.Set(name, Of(value)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Set(name, Of(value)))
 }
 
 func reveal(t *testing.T, s *Store, name string) string {
 	t.Helper()
-	v, err := s.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testkit.Must(s.Lookup(name))(t)
 	return v.Reveal()
 }
 
@@ -73,9 +69,7 @@ func TestSetListRemove(t *testing.T) {
 	if got := reveal(t, other, "PIN"); got != "999999" {
 		t.Errorf("Lookup(PIN) = %q, want that of the environment", got)
 	}
-	if err := other.Remove("GITHUB_TOKEN"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, other.Remove("GITHUB_TOKEN"))
 	if _, err := s.Lookup("GITHUB_TOKEN"); capability.KindOf(err) != capability.NotFound || !strings.Contains(err.Error(), "ken secret set GITHUB_TOKEN") {
 		t.Errorf("Lookup of what another removed = %v, want not found with the fix", err)
 	}
@@ -90,10 +84,7 @@ func TestSetListRemove(t *testing.T) {
 func TestFilesAreClosedAndSealed(t *testing.T) {
 	s, dir := stored(t)
 	set(t, s, "GITHUB_TOKEN", token)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Must(os.ReadDir(dir))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -114,10 +105,7 @@ func TestFilesAreClosedAndSealed(t *testing.T) {
 	}
 	// It is an age file that the key opens, with any age.
 	key, _ := os.ReadFile(filepath.Join(dir, keyFile))
-	ids, err := age.ParseIdentities(bytes.NewReader(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := testkit.Must(age.ParseIdentities(bytes.NewReader(key)))(t)
 	sealed, _ := os.ReadFile(filepath.Join(dir, storeFile))
 	if _, err := age.Decrypt(bytes.NewReader(sealed), ids...); err != nil {
 		t.Errorf("age.Decrypt: %v", err)
@@ -263,15 +251,11 @@ func TestRedactorKnowsEveryValue(t *testing.T) {
 	}})
 	before := s.Changes()
 	for _, ref := range []string{"env:OTHER", "file:" + file} {
-		if _, err := s.Resolve(ref); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(s.Resolve(ref))(t)
 	}
 	set(t, s, "X", "value-first")
 	set(t, s, "X", "value-second")
-	if err := s.Remove("X"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Remove("X"))
 	set(t, New(Config{Dir: dir}), "Y", "value-by-another-process")
 	after := s.Changes()
 	got := values(s)
@@ -351,10 +335,7 @@ func TestBrokenStore(t *testing.T) {
 		s, dir := stored(t)
 		set(t, s, "X", token)
 		path := filepath.Join(dir, tt.file)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Must(os.ReadFile(path))(t)
 		if tt.change == nil {
 			os.Remove(path)
 		} else {
@@ -388,10 +369,7 @@ func TestNewerVersionIsRefused(t *testing.T) {
 	s, dir := stored(t)
 	set(t, s, "X", token)
 	for doc, want := range map[string]string{`{"version":2}`: "version 2", `{"version":1,"secrets":"` + token + `"}`: "not the JSON", token: "not the JSON"} {
-		recipient, err := s.recipient()
-		if err != nil {
-			t.Fatal(err)
-		}
+		recipient := testkit.Must(s.recipient())(t)
 		var sealed bytes.Buffer
 		w, _ := age.Encrypt(&sealed, recipient)
 		w.Write([]byte(doc))
@@ -446,9 +424,7 @@ func TestProcesses(t *testing.T) {
 	if dir := os.Getenv("KEN_TEST_SECRETS"); dir != "" {
 		s := New(Config{Dir: dir})
 		for i := range each {
-			if err := s.Set(fmt.Sprintf("P%s_%d", os.Getenv("KEN_TEST_PROCESS"), i), Of(token)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, s.Set(fmt.Sprintf("P%s_%d", os.Getenv("KEN_TEST_PROCESS"), i), Of(token)))
 		}
 		return
 	}
@@ -506,10 +482,7 @@ func TestConcurrentUse(t *testing.T) {
 func TestModel(t *testing.T) {
 	root := t.TempDir()
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp(root, "m")
-		if err != nil {
-			r.Fatal(err)
-		}
+		dir := testkit.Must(os.MkdirTemp(root, "m"))(r)
 		s, want := New(Config{Dir: dir}), map[string]string{}
 		name := rapid.SampledFrom([]string{"A", "B", "C_D"})
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
@@ -517,9 +490,7 @@ func TestModel(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(r, "step") {
 			case 0:
 				v := rapid.StringMatching(`[ -~\n]{1,20}`).Draw(r, "value")
-				if err := s.Set(n, Of(v)); err != nil {
-					r.Fatal(err)
-				}
+				testkit.OK(r, s.Set(n, Of(v)))
 				want[n] = v
 			case 1:
 				if err := s.Remove(n); (err == nil) != (want[n] != "") {

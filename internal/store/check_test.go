@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -38,9 +39,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("Check() = %v after somebody else gave up, want none", err)
 	}
 	store.Hold(s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Close())
 	if err := s.Check(ctx); err != nil {
 		t.Errorf("Check() = %v at once, want the answer of just now", err)
 	}
@@ -56,9 +55,7 @@ func TestCheckLearns(t *testing.T) {
 	s := storetest.Open(t, storetest.SQLite(t))
 	ctx := context.Background()
 	refuse := func() {
-		if err := store.SQL(s, "CREATE TRIGGER no BEFORE INSERT ON ken_item BEGIN SELECT RAISE(ABORT, 'no'); END"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, store.SQL(s, "CREATE TRIGGER no BEFORE INSERT ON ken_item BEGIN SELECT RAISE(ABORT, 'no'); END"))
 	}
 	refuse()
 	if put(s, "k", []byte("v")) == nil {
@@ -66,16 +63,12 @@ func TestCheckLearns(t *testing.T) {
 	}
 	var none store.Batch
 	none.Absent("not")
-	if _, err := s.Apply(ctx, &none); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(s.Apply(ctx, &none))(t)
 	if err := s.Check(ctx); err == nil {
 		t.Error("Check() = nil while nothing can be written")
 	}
 	store.Hold(s)
-	if err := store.SQL(s, "DROP TRIGGER no"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, store.SQL(s, "DROP TRIGGER no"))
 	if err := s.Check(ctx); err == nil {
 		t.Error("Check() = nil within a second, want the answer of just now")
 	}
@@ -94,16 +87,9 @@ func TestCheckLearns(t *testing.T) {
 func TestCheckStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "ken.db")
-		s, err := store.Open(context.Background(), file, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Check(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file, file+".away"); err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(store.Open(context.Background(), file, ""))(t)
+		testkit.OK(t, s.Check(context.Background()))
+		testkit.OK(t, os.Rename(file, file+".away"))
 		time.Sleep(999 * time.Millisecond)
 		if err := s.Check(context.Background()); err != nil {
 			t.Errorf("Check() = %v within a second, want none", err)
@@ -126,9 +112,7 @@ func TestPostgresCheck(t *testing.T) {
 		store.Recheck(s)
 		return s.Check(ctx)
 	}
-	if err := check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, check())
 	store.SetWait(s, time.Nanosecond)
 	if err := check(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Check() = %v of a server that takes too long, want %v", err, store.ErrUnavailable)

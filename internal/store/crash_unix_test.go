@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -42,14 +43,9 @@ func TestPostgresCrash(t *testing.T) {
 			store.SetWait(s, 3*time.Second)
 			apply(t, s, func(b *store.Batch) { b.Put("k", []byte("old")) })
 			// The batch comes as far as a row that somebody holds.
-			holder, err := pgx.Connect(ctx, server.Address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			holder := testkit.Must(pgx.Connect(ctx, server.Address))(t)
 			defer holder.Close(ctx)
-			if _, err := holder.Exec(ctx, "BEGIN; SELECT 1 FROM ken_item WHERE key = 'k' FOR UPDATE"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(holder.Exec(ctx, "BEGIN; SELECT 1 FROM ken_item WHERE key = 'k' FOR UPDATE"))(t)
 			var done sync.WaitGroup
 			var wrote error
 			done.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 )
 
 // disk returns a small file system of its own, which is gone with the test.
@@ -28,9 +29,7 @@ func disk(t *testing.T, flags uintptr, options string) string {
 func TestSQLiteFullDisk(t *testing.T) {
 	small := disk(t, 0, "size=2m")
 	ballast := filepath.Join(small, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 512<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(ballast, make([]byte, 512<<10), 0o600))
 	ctx := context.Background()
 	s, err := store.Open(ctx, filepath.Join(small, "store.db"), small)
 	if err != nil {
@@ -52,9 +51,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 			t.Fatalf("Apply() = %v while full, want ErrFull", err)
 		}
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(ballast))
 	for i := range 8 {
 		if err := put(fmt.Sprintf("after/%04d", i)); err != nil {
 			t.Fatalf("Apply() = %v with room again, want none", err)
@@ -80,10 +77,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 func TestSQLiteCheckFull(t *testing.T) {
 	small := disk(t, 0, "size=2m")
 	ctx := context.Background()
-	s, err := store.Open(ctx, filepath.Join(small, "store.db"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(store.Open(ctx, filepath.Join(small, "store.db"), small))(t)
 	t.Cleanup(func() { s.Close() })
 	check := func() error {
 		store.Recheck(s)
@@ -104,9 +98,7 @@ func TestSQLiteCheckFull(t *testing.T) {
 			t.Errorf("Apply() = %v, want %v", err, store.ErrFull)
 		}
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(ballast))
 	if err := check(); err != nil {
 		t.Errorf("Check() = %v with room again, want none", err)
 	}
@@ -114,6 +106,7 @@ func TestSQLiteCheckFull(t *testing.T) {
 	if err := store.Room(few); err != nil {
 		t.Errorf("Room() = %v of a disk that can hold files, want none", err)
 	}
+	var err error
 	for i := range 3 { // its own folder is one
 		err = os.WriteFile(filepath.Join(few, fmt.Sprint(i)), nil, 0o600)
 	}

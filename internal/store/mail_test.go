@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -39,9 +40,7 @@ func TestPostgresMail(t *testing.T) {
 	w.Cut()
 	// What is sent before the receiver knows that its connection broke may be lost.
 	for _, body := range []string{"perhaps", "after"} {
-		if err := sender.Send(ctx, store.Mail{To: "b", Body: []byte(body)}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, sender.Send(ctx, store.Mail{To: "b", Body: []byte(body)}))
 		if body == "perhaps" {
 			<-lost
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -39,19 +40,12 @@ func migrate(t *testing.T, fresh func(testing.TB) string) {
 	apply(t, old, func(b *store.Batch) { b.Put("k", []byte("kept")) })
 	for _, wait := range []time.Duration{5, 50, 100} {
 		cmd := child(t, "migrate", address)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := testkit.Must(cmd.StdoutPipe())(t)
+		testkit.OK(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		lines.Scan()
 		<-time.After(wait * time.Millisecond) // any moment will do
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, cmd.Process.Kill())
 		_ = cmd.Wait() // killed
 		if s, err := store.Open(context.Background(), address, ""); err != nil {
 			t.Fatalf("Open after a migration was killed = %v", err)
@@ -62,10 +56,7 @@ func migrate(t *testing.T, fresh func(testing.TB) string) {
 	apply(t, old, func(b *store.Batch) { b.Put("old", nil) })
 
 	// The table is not there, or this could not make it.
-	s, err := store.OpenSteps(context.Background(), address, newTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(store.OpenSteps(context.Background(), address, newTable))(t)
 	defer s.Close()
 	if v, _ := get(t, s, "k"); v != "kept" {
 		t.Errorf("k = %q after the migration, want kept", v)
@@ -92,10 +83,7 @@ func badStep(t *testing.T, fresh func(testing.TB) string) {
 		s.Close()
 		t.Fatal("a step that cannot work was taken")
 	}
-	s, err := store.OpenSteps(context.Background(), address, newTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(store.OpenSteps(context.Background(), address, newTable))(t)
 	defer s.Close()
 	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
 }

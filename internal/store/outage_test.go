@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -54,9 +55,7 @@ func TestPostgresCut(t *testing.T) {
 			return err
 		},
 	}
-	if err := ways["Apply"](); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ways["Apply"]())
 	for name, do := range ways {
 		o.Cut()
 		if err := do(); err != nil {

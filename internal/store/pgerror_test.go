@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 )
 
 // TestConnectError: a server that is away is said once, however often it was tried.
@@ -37,10 +38,7 @@ func TestConnectError(t *testing.T) {
 
 // TestPoolerError: that a pooler answers instead of the server is said, with what to do.
 func TestPoolerError(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		for {
@@ -56,7 +54,7 @@ func TestPoolerError(t *testing.T) {
 			c.Close()
 		}
 	}()
-	_, err = pgconn.Connect(t.Context(), "postgres://ada:hunter2@"+l.Addr().String()+"/x?sslmode=disable")
+	_, err := pgconn.Connect(t.Context(), "postgres://ada:hunter2@"+l.Addr().String()+"/x?sslmode=disable")
 	got := store.ConnectError(err)
 	if text := got.Error(); !strings.Contains(text, "PgBouncer") || !strings.Contains(text, "lock_timeout") || !strings.Contains(text, "name the PostgreSQL server itself") || strings.Contains(text, "hunter2") {
 		t.Errorf("Connect = %q, want that a pooler answers", text)

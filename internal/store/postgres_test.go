@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -66,9 +67,7 @@ func TestPostgresFence(t *testing.T) {
 	for _, key := range []string{"first", "second"} {
 		var b store.Batch
 		b.Put(key, []byte("late"))
-		if err := store.LateOnce(t.Context(), s, &b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, store.LateOnce(t.Context(), s, &b))
 		if _, ok := get(t, s, key); ok {
 			t.Errorf("the commit that was fenced off wrote %s", key)
 		}
@@ -129,10 +128,7 @@ func TestPostgresReconnect(t *testing.T) {
 // never the password.
 func TestPostgresRefusals(t *testing.T) {
 	address := storetest.Postgres(t)
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := testkit.Must(url.Parse(address))(t)
 	open := func(change func(u *url.URL, q url.Values)) error {
 		v, q := *u, u.Query()
 		change(&v, q)
@@ -144,10 +140,8 @@ func TestPostgresRefusals(t *testing.T) {
 		}
 		return err
 	}
-	if err := open(func(*url.URL, url.Values) {}); err != nil {
-		t.Fatal(err)
-	}
-	err = open(func(_ *url.URL, q url.Values) { q.Set("default_transaction_read_only", "on") })
+	testkit.OK(t, open(func(*url.URL, url.Values) {}))
+	err := open(func(_ *url.URL, q url.Values) { q.Set("default_transaction_read_only", "on") })
 	// An operator sets this, and hosted servers do whose disk is nearly full.
 	wantKind(t, err, store.ErrReadOnly, "25006", "use the primary server")
 	const secret = "hunter2hunter2"
@@ -177,10 +171,7 @@ func TestPostgresSweep(t *testing.T) {
 	s := storetest.Open(t, address)
 	v := apply(t, s, func(b *store.Batch) { b.Put("stays", nil) })
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(pgx.Connect(ctx, address))(t)
 	defer conn.Close(ctx)
 	if _, err := conn.Exec(ctx, `INSERT INTO ken_item SELECT 'old/' || n, 1, (extract(epoch FROM now()) * 1000000)::bigint - 601 * 1000000, '' FROM generate_series(1, 600) AS n;
 		INSERT INTO ken_item SELECT 'late/' || n, 1, (extract(epoch FROM now()) * 1000000)::bigint - 500 * 1000000, '' FROM generate_series(1, 10) AS n;
@@ -192,9 +183,7 @@ func TestPostgresSweep(t *testing.T) {
 	for range 4 {
 		apply(t, again, func(b *store.Batch) { b.Put("stays", nil) })
 		var n int
-		if err := conn.QueryRow(ctx, "SELECT count(*) FROM ken_item").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, conn.QueryRow(ctx, "SELECT count(*) FROM ken_item").Scan(&n))
 		rows = append(rows, n)
 	}
 	if got, want := fmt.Sprint(rows), "[357 101 13 13]"; got != want {
@@ -221,14 +210,9 @@ func TestPostgresRestored(t *testing.T) {
 	s := storetest.Open(t, address)
 	apply(t, s, func(b *store.Batch) { b.Put("k", []byte("1")) })
 	apply(t, s, func(b *store.Batch) { b.Put("k", []byte("2")) })
-	conn, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(pgx.Connect(t.Context(), address))(t)
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "UPDATE ken_head SET version = 1"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(conn.Exec(t.Context(), "UPDATE ken_head SET version = 1"))(t)
 	wantKind(t, put(s, "k", []byte("3")), store.ErrRestored, "it is at version 1, and this process has seen version 2", "ken doctor --cluster")
 	var b store.Batch
 	b.Put("k", []byte("3"))

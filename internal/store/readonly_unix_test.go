@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -19,13 +20,9 @@ import (
 func TestSQLiteReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ken.db")
-	if err := storetest.Open(t, file).Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, storetest.Open(t, file).Close())
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chmod(d, 0o755))
 	}
 	try := func(file string) string {
 		cmd := child(t, "open", file)
@@ -50,15 +47,11 @@ func TestSQLiteReadOnly(t *testing.T) {
 		{"secret", 0o000, 0o777, file, store.ErrUnavailable.Error() + " | "},
 		{"new", 0o444, 0o555, filepath.Join(dir, "new.db"), store.ErrReadOnly.Error() + " | "},
 	} {
-		if err := errors.Join(os.Chmod(file, c.file), os.Chmod(dir, c.dir)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.Chmod(file, c.file), os.Chmod(dir, c.dir)))
 		got := try(c.open)
 		if !strings.Contains(got, c.want) || c.want != "<nil>" && !strings.Contains(got, "writ") {
 			t.Errorf("%s: %s\nwant %q and the fix", c.name, got, c.want)
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(dir, 0o755))
 }

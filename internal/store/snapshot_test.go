@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 )
 
 // TestSnapshot checks that a copy is a store with what was there, and that the
@@ -13,34 +14,24 @@ import (
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s, err := store.Open(ctx, "", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(store.Open(ctx, "", t.TempDir()))(t)
 	defer s.Close()
 	put := func(key string) {
 		t.Helper()
 		b := new(store.Batch)
 		b.Put(key, []byte(key))
-		if _, err := s.Apply(ctx, b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(s.Apply(ctx, b))(t)
 	}
 	for i := range 100 {
 		put(fmt.Sprintf("before/%d", i))
 	}
 	dir := t.TempDir()
-	if err := s.Snapshot(ctx, filepath.Join(dir, "ken.db")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Snapshot(ctx, filepath.Join(dir, "ken.db")))
 	put("after")
 	if err := s.Snapshot(ctx, filepath.Join(dir, "ken.db")); err == nil {
 		t.Error("a second copy replaced the first")
 	}
-	c, err := store.Open(ctx, "", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(store.Open(ctx, "", dir))(t)
 	defer c.Close()
 	if item, ok, err := c.Get(ctx, "before/99"); err != nil || !ok || string(item.Value) != "before/99" {
 		t.Errorf("the copy has %q, %v, %v", item.Value, ok, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -20,10 +21,7 @@ func apply(t testing.TB, s *store.Store, build func(b *store.Batch)) int64 {
 	t.Helper()
 	var b store.Batch
 	build(&b)
-	version, err := s.Apply(context.Background(), &b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := testkit.Must(s.Apply(context.Background(), &b))(t)
 	return version
 }
 
@@ -58,10 +56,7 @@ func wantKind(t testing.TB, err, kind error, place, mend string) {
 func TestSQLiteTime(t *testing.T) {
 	file := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := store.Open(context.Background(), file, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(store.Open(context.Background(), file, ""))(t)
 		defer s.Close()
 		v := apply(t, s, func(b *store.Batch) { b.Put("stays", nil); b.PutFor("k", []byte("x"), time.Minute) })
 		time.Sleep(time.Minute - time.Microsecond)
@@ -112,10 +107,7 @@ func TestSQLiteTime(t *testing.T) {
 func TestSQLiteSlowWatch(t *testing.T) {
 	file := storetest.SQLite(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, err := store.Open(context.Background(), file, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(store.Open(context.Background(), file, ""))(t)
 		defer s.Close()
 		store.SetKeep(s, 2*time.Second)
 		told := make(chan store.Change)
@@ -150,19 +142,11 @@ func TestSQLiteSlowWatch(t *testing.T) {
 // hold begins a transaction that has the lock, as another program would.
 func hold(t testing.TB, driver, address string, statements ...string) (release func()) {
 	t.Helper()
-	db, err := sql.Open(driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testkit.Must(sql.Open(driver, address))(t)
 	ctx := context.Background()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(db.Conn(ctx))(t)
 	for _, s := range statements {
-		if _, err := conn.ExecContext(ctx, s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(conn.ExecContext(ctx, s))(t)
 	}
 	return func() {
 		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
@@ -226,9 +210,7 @@ func TestSQLiteFull(t *testing.T) {
 	file := storetest.SQLite(t)
 	s := storetest.Open(t, file)
 	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
-	if err := store.SQL(s, "PRAGMA max_page_count = 32"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, store.SQL(s, "PRAGMA max_page_count = 32"))
 	var b store.Batch
 	b.Put("small", nil)
 	b.Put("large", make([]byte, 1<<20))
@@ -238,9 +220,7 @@ func TestSQLiteFull(t *testing.T) {
 		t.Error("a part of the batch is there")
 	}
 	apply(t, s, func(b *store.Batch) { b.Put("k", []byte("still")) })
-	if err := store.SQL(s, "PRAGMA max_page_count = 100000"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, store.SQL(s, "PRAGMA max_page_count = 100000"))
 	if _, err := s.Apply(context.Background(), &b); err != nil {
 		t.Errorf("Apply with room = %v", err)
 	}
@@ -250,10 +230,7 @@ func TestSQLiteFull(t *testing.T) {
 // is left as it is.
 func TestSQLiteFiles(t *testing.T) {
 	dir := t.TempDir()
-	s, err := store.Open(context.Background(), "", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(store.Open(context.Background(), "", dir))(t)
 	apply(t, s, func(b *store.Batch) { b.Put("k", nil) })
 	// A power cut loses nothing: 2 is FULL.
 	if mode, sync := store.Pragma(s, "journal_mode"), store.Pragma(s, "synchronous"); mode != "wal" || sync != "2" {
@@ -265,18 +242,12 @@ func TestSQLiteFiles(t *testing.T) {
 			t.Errorf("%s: %v, %v; want mode 0600", name, info.Mode(), err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Close())
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("the last Close left %v, want the file alone", left)
 	}
-	if s, err = store.Open(context.Background(), "", dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(dir, "ken.db"), filepath.Join(dir, "moved")); err != nil {
-		t.Fatal(err)
-	}
+	s = testkit.Must(store.Open(context.Background(), "", dir))(t)
+	testkit.OK(t, os.Rename(filepath.Join(dir, "ken.db"), filepath.Join(dir, "moved")))
 	wantKind(t, put(s, "k", nil), store.ErrUnavailable, "removed or replaced", "start again")
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -284,24 +255,17 @@ func TestSQLiteFiles(t *testing.T) {
 
 	garbage := filepath.Join(dir, "garbage")
 	text := strings.Repeat("this is not a database ", 500)
-	if err := os.WriteFile(garbage, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Open(context.Background(), "garbage", dir)
+	testkit.OK(t, os.WriteFile(garbage, []byte(text), 0o600))
+	_, err := store.Open(context.Background(), "garbage", dir)
 	wantKind(t, err, store.ErrDamaged, garbage, "backup")
 	if got, _ := os.ReadFile(garbage); string(got) != text {
 		t.Error("a file that is no store was changed")
 	}
 
 	other := filepath.Join(dir, "other.db")
-	db, err := sql.Open("sqlite", other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testkit.Must(sql.Open("sqlite", other))(t)
 	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE theirs (x)"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(db.Exec("CREATE TABLE theirs (x)"))(t)
 	_, err = store.Open(context.Background(), other, "")
 	wantKind(t, err, store.ErrDamaged, other, "name another file")
 

@@ -114,9 +114,7 @@ func fair(t *testing.T, fresh func(testing.TB) string) {
 		cmd := child(t, "hammer", address)
 		in, inErr := cmd.StdinPipe()
 		out, outErr := cmd.StdoutPipe()
-		if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(inErr, outErr, cmd.Start()))
 		printed := bufio.NewReader(out)
 		if line, err := printed.ReadString('\n'); line != "hammering\n" {
 			t.Fatalf("the other process printed %q, %v", line, err)

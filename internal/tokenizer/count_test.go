@@ -252,10 +252,7 @@ func TestLargeCatalogsCount(t *testing.T) {
 		t.Fatalf("no catalogs under %s (%v)", dir, err)
 	}
 	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := testkit.Must(os.Open(file))(t)
 		defer f.Close()
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 16<<20)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 // checkEstimate checks that an estimate lies between what is true of one
@@ -39,10 +41,7 @@ func TestEstimateOtherVocabulary(t *testing.T) {
 		case "nonsense", "odd case", "decomposed", "zero", "invalid":
 			continue // real text does not look like this
 		}
-		want, err := c.Count(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := testkit.Must(c.Count(text))(t)
 		if got := Estimate(text); got < want {
 			t.Errorf("Estimate of the sample %s = %d, want at least the %d of cl100k_base", name, got, want)
 		}

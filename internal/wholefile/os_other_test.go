@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/wholefile"
 )
 
@@ -18,9 +19,7 @@ import (
 // delete.
 func TestLockLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, nil, 0o600))
 	if _, err := wholefile.Lock(path, 0); !errors.Is(err, wholefile.ErrHeld) || !strings.Contains(err.Error(), "delete "+path) {
 		t.Errorf("Lock = %v, want ErrHeld and what to delete", err)
 	}
@@ -30,9 +29,7 @@ func TestLockLeft(t *testing.T) {
 // others hold.
 func TestLockDenied(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(dir, 0o500))
 	if err := os.WriteFile(filepath.Join(dir, "probe"), nil, 0o600); err == nil {
 		t.Skip("cannot here: this user may write everywhere")
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // settled returns the stamp of a file as soon as it is no longer recent.
@@ -27,9 +29,7 @@ func TestTimeSetBackIsRecent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	old := time.Now().Add(-time.Hour)
 	for range 1000 { // a machine may be too slow to do all of it within one tick
-		if err := errors.Join(os.WriteFile(path, []byte("a"), 0o600), os.Chtimes(path, old, old)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.WriteFile(path, []byte("a"), 0o600), os.Chtimes(path, old, old)))
 		if StampOf(path).Recent {
 			return
 		}
@@ -47,9 +47,7 @@ func TestStamp(t *testing.T) {
 	}
 	write := func(text string, changed time.Time) Stamp {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, changed, changed)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, changed, changed)))
 		return settled(path)
 	}
 	old := time.Now().Add(-time.Hour)
@@ -71,15 +69,11 @@ func TestStamp(t *testing.T) {
 		t.Error("a file that was changed later is unchanged")
 	}
 	second := write("a", old)
-	if err := os.Rename(path, path+"2"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Rename(path, path+"2"))
 	if write("a", old); second.Unchanged() {
 		t.Error("another file with the same size and time is unchanged")
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(path))
 	if second.Unchanged() {
 		t.Error("a file that was removed is unchanged")
 	}

@@ -13,16 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/internal/wholefile"
 )
 
 // only fails where a folder has other files than these.
 func only(t *testing.T, dir string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := testkit.Must(os.ReadDir(dir))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -39,9 +37,7 @@ func TestWrite(t *testing.T) {
 		text string
 		mode fs.FileMode
 	}{{"one", 0o600}, {"", 0o644}, {"two", 0o600}} {
-		if err := wholefile.Write(path, []byte(c.text), c.mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, wholefile.Write(path, []byte(c.text), c.mode))
 		got, err := os.ReadFile(path)
 		info, serr := os.Lstat(path)
 		if err != nil || serr != nil || string(got) != c.text || info.Mode() != c.mode {
@@ -58,9 +54,7 @@ func TestWriteOverLink(t *testing.T) {
 	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, path)); err != nil {
 		t.Skip("cannot here: ", err)
 	}
-	if err := wholefile.Write(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, wholefile.Write(path, []byte("mine"), 0o600))
 	if got, err := os.ReadFile(other); err != nil || string(got) != "theirs" {
 		t.Errorf("what the link led to is %q, %v; want it untouched", got, err)
 	}
@@ -72,9 +66,7 @@ func TestWriteOverLink(t *testing.T) {
 // TestWriteNothing: what cannot be written leaves all as it was.
 func TestWriteNothing(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Mkdir(filepath.Join(dir, "taken"), 0o700))
 	if err := wholefile.Write(filepath.Join(dir, "taken"), []byte("x"), 0o600); err == nil {
 		t.Error("Write over a folder = nil, want an error")
 	}
@@ -90,9 +82,7 @@ func TestReaders(t *testing.T) {
 	write := func(i int) error {
 		return wholefile.Write(path, bytes.Repeat([]byte{byte('a' + i%26)}, 10_000+i), 0o600)
 	}
-	if err := write(0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, write(0))
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {

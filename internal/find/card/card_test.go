@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // tokenEconomy is the first seed's example, word for word.
@@ -80,10 +81,7 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 // matches the inflected forms of its language, by the stemmers of the search index
 // (S1.90).
 func TestK104FalseFriends(t *testing.T) {
-	data, err := os.ReadFile("testdata/words.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Must(os.ReadFile("testdata/words.txt"))(t)
 	rows := string(data) + "matches | café | le CAFE\u0301 ferme\nmatches | tokens | " + strings.Repeat("x", 200) + " tokens\n"
 	judged := 0
 	for line := range strings.Lines(rows) {
@@ -343,10 +341,7 @@ func TestC06Order(t *testing.T) {
 
 func TestS184Triggers(t *testing.T) {
 	at := func(clock string) time.Time {
-		now, err := time.Parse("15:04", clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := testkit.Must(time.Parse("15:04", clock))(t)
 		return now.AddDate(2026, 0, 0)
 	}
 	for _, test := range []struct {

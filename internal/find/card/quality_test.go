@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // labelled reads testdata/labelled.txt.
 func labelled(t *testing.T) (list []*capability.Capability, messages, wanted []string) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/labelled.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Must(os.ReadFile("testdata/labelled.txt"))(t)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		label, text, ok := strings.Cut(line, ": ")

@@ -9,6 +9,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/eval"
 	"ken/internal/find/outcome"
+	"ken/internal/testkit"
 )
 
 func tool(name, description string) *capability.Capability {
@@ -47,10 +48,7 @@ func TestRun(t *testing.T) {
 		}
 		return eval.Answer{Hits: []eval.Ranked{{ID: "tool:tag"}, {ID: "tool:branch"}}}, nil
 	}
-	r, err := Run(t.Context(), find, corpus, []outcome.Mistaken{{Shown: "tool:branch", Used: "tool:tag", Turns: 2}, {Shown: "tool:gone", Used: "tool:tag", Turns: 9}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(Run(t.Context(), find, corpus, []outcome.Mistaken{{Shown: "tool:branch", Used: "tool:tag", Turns: 2}, {Shown: "tool:gone", Used: "tool:tag", Turns: 9}}))(t)
 	if r.Capabilities != 3 || r.Requests != 3 || r.First != 1 || r.Three != 2 || r.Empty != 1 {
 		t.Errorf("report = %+v, want 3 capabilities and requests, one first, two among three, one empty", r)
 	}
@@ -70,10 +68,7 @@ func TestRun(t *testing.T) {
 // what it was made of gets advice.
 func TestRunOverview(t *testing.T) {
 	find := func(context.Context, eval.Query) (eval.Answer, error) { return eval.Answer{}, nil }
-	r, err := Run(t.Context(), find, []*capability.Capability{tool("help", "What can you do with printers, scanners and screens?")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(Run(t.Context(), find, []*capability.Capability{tool("help", "What can you do with printers, scanners and screens?")}, nil))(t)
 	if r.Empty != 0 || len(r.Improve) != 1 || r.Improve[0].Lost != 1 || len(r.Improve[0].How) != 1 || !strings.Contains(r.Improve[0].How[0], "an overview answers") {
 		t.Errorf("report = %+v, want one piece of advice, about the overview", r)
 	}
@@ -86,10 +81,7 @@ func TestRunBuiltIn(t *testing.T) {
 	find := func(context.Context, eval.Query) (eval.Answer, error) {
 		return eval.Answer{Hits: []eval.Ranked{{ID: "tool:own"}}}, nil
 	}
-	r, err := Run(t.Context(), find, []*capability.Capability{bare, tool("own", "")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(Run(t.Context(), find, []*capability.Capability{bare, tool("own", "")}, nil))(t)
 	if r.BuiltIn != 1 || len(r.Improve) != 1 || r.Improve[0].ID != "tool:own" || len(r.Confusable) != 1 {
 		t.Errorf("report = %+v, want advice for tool:own alone, and the pair", r)
 	}

@@ -19,6 +19,7 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 	"ken/internal/testkit/indextest"
 )
 
@@ -85,10 +86,7 @@ func benchmarkFind(b *testing.B, f *Finder, v *View, messages []string) {
 	ctx, cfg := context.Background(), Defaults()
 	find := func(text string) (took, embedding time.Duration) {
 		start := time.Now()
-		sel, err := f.Find(ctx, v, Query{Text: text}, cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		sel := testkit.Must(f.Find(ctx, v, Query{Text: text}, cfg))(b)
 		return time.Since(start), time.Duration(sel.EmbedUS) * time.Microsecond
 	}
 	best, all := make([]time.Duration, len(messages)), make([]time.Duration, len(messages))
@@ -139,9 +137,7 @@ func BenchmarkFindRead(b *testing.B) {
 	}
 	c := benchCatalog(b, 2000)
 	r := secondReader{reader.Builtin()}
-	if err := ranking.Embed(b.Context(), c, unreal{r}); err != nil {
-		b.Fatal(err)
-	}
+	testkit.OK(b, ranking.Embed(b.Context(), c, unreal{r}))
 	var messages []string
 	for i, m := range devMessages(b) {
 		if i%6 == 0 { // all would take a while
@@ -189,9 +185,7 @@ func BenchmarkSee(b *testing.B) {
 
 func cpuTime(b *testing.B) time.Duration {
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	testkit.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 

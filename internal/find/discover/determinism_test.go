@@ -11,6 +11,7 @@ import (
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 var nouns = []string{"issue", "invoice", "report", "picture", "meeting", "forecast"}
@@ -56,10 +57,7 @@ func history(t failer, things []thing, random *rand.Rand, embedded bool) *world 
 	m := source.NewMemory("test", capability.TrustUser)
 	c := loaded(t, catalog.Config{Sources: []capability.Source{m}, Machine: machine()})
 	replace := func() {
-		batch, err := m.Load(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		batch := testkit.Must(m.Load(ctx))(t)
 		ranking.IndexOf(c.Replace("test", batch))
 	}
 	// Small steps change the index that is there, large ones make it anew.
@@ -86,9 +84,7 @@ func history(t failer, things []thing, random *rand.Rand, embedded bool) *world 
 	p := Parts{Source: c}
 	if embedded {
 		p.Embedder = hashed{}
-		if err := ranking.Embed(ctx, c, hashed{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, ranking.Embed(ctx, c, hashed{}))
 	}
 	f := NewFinder(p)
 	return &world{f, c, f.See(c.Snapshot(), "", nil)}

@@ -13,6 +13,7 @@ import (
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 	"ken/internal/tokenizer"
 )
 
@@ -40,13 +41,8 @@ func caps(list ...capability.Capability) []thing {
 // loaded makes a catalog of sources.
 func loaded(t failer, cfg catalog.Config) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(catalog.New(cfg))(t)
+	testkit.OK(t, c.Load(context.Background()))
 	return c
 }
 
@@ -96,10 +92,7 @@ func starter(t failer) *world {
 
 func (w *world) ask(t failer, q Query, cfg Config) Selection {
 	t.Helper()
-	sel, err := w.Find(context.Background(), w.view, q, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := testkit.Must(w.Find(context.Background(), w.view, q, cfg))(t)
 	return sel
 }
 
@@ -123,10 +116,7 @@ func (w *world) call(t failer, name, args string) ToolAnswer {
 
 func (w *world) callWith(t failer, name, args string, cfg Config) ToolAnswer {
 	t.Helper()
-	a, err := w.Call(context.Background(), w.view, name, json.RawMessage(args), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Must(w.Call(context.Background(), w.view, name, json.RawMessage(args), cfg))(t)
 	return a
 }
 
@@ -161,10 +151,7 @@ func reason(sel Selection, id capability.ID) string {
 func asJSON(t failer, sel Selection) string {
 	t.Helper()
 	sel.TookUS, sel.EmbedUS, sel.GraphUS = 0, 0, 0
-	b, err := json.Marshal(sel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(json.Marshal(sel))(t)
 	return string(b)
 }
 
@@ -338,10 +325,7 @@ func TestT05DependencyIsABrief(t *testing.T) {
 func TestToolsAreSmall(t *testing.T) {
 	most := map[string]int{ToolDiscover: 80, ToolDescribe: 90}
 	for _, tool := range Tools() {
-		b, err := json.Marshal(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Must(json.Marshal(tool))(t)
 		n := tokenizer.Count(string(b))
 		t.Logf("%s: %d tokens", tool.Name, n)
 		if n > most[tool.Name] {

@@ -16,6 +16,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 	"ken/llm"
 )
 
@@ -98,9 +99,7 @@ func TestNoSearchWakesTheReader(t *testing.T) {
 	if sel := w.find(t, "forecast for the city", Defaults()); asked.Load() != 0 || len(sel.Degraded) != 0 {
 		t.Errorf("the reader was asked %d times, and the answer says %q, want neither", asked.Load(), sel.Degraded)
 	}
-	if err := ranking.Embed(t.Context(), w.catalog, asleep{asked: new(atomic.Int32)}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), w.catalog, asleep{asked: new(atomic.Int32)}))
 	if w.find(t, "forecast for the city", Defaults()); asked.Load() == 0 {
 		t.Error("the reader was not asked once it had read all capabilities")
 	}
@@ -222,9 +221,7 @@ func TestEmbedderFindsWithoutWords(t *testing.T) {
 	if len(sel.Ranking) != 0 || len(sel.Degraded) != 1 || !strings.Contains(sel.Degraded[0], "no vectors of the embedder yet") {
 		t.Errorf("before: ranking %v, degraded %q; want nothing, and that there are no vectors", sel.Ranking, sel.Degraded)
 	}
-	if err := ranking.Embed(t.Context(), w.catalog, hashed{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), w.catalog, hashed{}))
 	sel = w.find(t, "then then", cfg)
 	if len(sel.Briefs) == 0 || sel.Briefs[0].ID != "tool:alpha" || len(sel.Degraded) != 0 {
 		t.Fatalf("after: briefs %v, degraded %q; want tool:alpha first and nothing degraded", idsOf(sel.Briefs), sel.Degraded)
@@ -234,10 +231,7 @@ func TestEmbedderFindsWithoutWords(t *testing.T) {
 	}
 	// One more has none yet.
 	m.Put(capability.Capability{Name: "late"}, capability.Detail{})
-	batch, err := m.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	batch := testkit.Must(m.Load(t.Context()))(t)
 	w.view = w.See(w.catalog.Replace("test", batch), "", nil)
 	sel = w.find(t, "then then", cfg)
 	if len(sel.Degraded) != 1 || !strings.Contains(sel.Degraded[0], "81 of 82 capabilities have vectors yet") {

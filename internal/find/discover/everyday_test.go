@@ -13,15 +13,13 @@ import (
 	"ken/internal/know/index"
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 // everyday reads testdata/everyday.txt: what fits, by the request.
 func everyday(t *testing.T) map[string][]string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/everyday.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Must(os.ReadFile("testdata/everyday.txt"))(t)
 	out := map[string][]string{}
 	for line := range strings.Lines(string(data)) {
 		if request, fits, ok := strings.Cut(line, ":"); ok && line[0] != '#' {
@@ -91,9 +89,7 @@ func everydayWorld(t *testing.T, parts Parts) *world {
 		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
 	})
 	if parts.Embedder != nil {
-		if err := ranking.Embed(t.Context(), c, parts.Embedder); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, ranking.Embed(t.Context(), c, parts.Embedder))
 	}
 	parts.Source = c
 	f := NewFinder(parts)

@@ -10,14 +10,12 @@ import (
 	"ken/capability"
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 )
 
 func (w *world) replace(t failer, things ...thing) *catalog.Snapshot {
 	t.Helper()
-	b, err := memory(things...).Load(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(memory(things...).Load(context.Background()))(t)
 	return w.catalog.Replace("test", b)
 }
 
@@ -44,10 +42,7 @@ func TestSeeKeepsViews(t *testing.T) {
 	}
 	// Somebody is still in a turn that began before.
 	ask := func(v *View) []capability.ID {
-		sel, err := w.Find(t.Context(), v, Query{Text: "weather forecast for the city"}, Defaults())
-		if err != nil {
-			t.Fatal(err)
-		}
+		sel := testkit.Must(w.Find(t.Context(), v, Query{Text: "weather forecast for the city"}, Defaults()))(t)
 		return idsOf(sel.Briefs)
 	}
 	if got := ask(all); len(got) == 0 || got[0] != "tool:weather" {

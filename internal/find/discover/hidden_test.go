@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 	"ken/internal/testkit/findtest"
 )
 
@@ -50,10 +51,7 @@ func TestT05FiltersHoldEverywhere(t *testing.T) {
 			OnlyAvailable: rapid.Bool().Draw(t, "onlyAvailable"),
 			Exclude:       randomIDs(things, 2).Draw(t, "excluded by the query"),
 		}
-		sel, err := w.Find(t.Context(), view, q, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sel := testkit.Must(w.Find(t.Context(), view, q, cfg))(t)
 		for _, id := range named(sel) {
 			e, ok := w.catalog.Snapshot().Get(id)
 			switch f := q.Filter; {
@@ -83,10 +81,7 @@ func TestT05FiltersHoldEverywhere(t *testing.T) {
 func said(t failer, w *world, v *View, q Query, cfg Config, asked []capability.ID) string {
 	t.Helper()
 	ctx := context.Background()
-	sel, err := w.Find(ctx, v, q, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := testkit.Must(w.Find(ctx, v, q, cfg))(t)
 	var b strings.Builder
 	b.WriteString(asJSON(t, sel) + "\n" + sel.Text() + "\n")
 	fmt.Fprintln(&b, sel.Ranking)
@@ -107,14 +102,8 @@ func said(t failer, w *world, v *View, q Query, cfg Config, asked []capability.I
 		}
 	}
 	for _, c := range calls {
-		a, err := w.Call(ctx, v, c[0], json.RawMessage(c[1]), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := json.Marshal(a.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Must(w.Call(ctx, v, c[0], json.RawMessage(c[1]), cfg))(t)
+		data := testkit.Must(json.Marshal(a.Data))(t)
 		fmt.Fprintf(&b, "%s %s: %v %s\n%s\n", c[0], c[1], a.Failed, a.Text, data)
 	}
 	return b.String()
@@ -167,9 +156,7 @@ func TestHiddenIsAsAbsentForVectors(t *testing.T) {
 		q := Query{Text: "forecast for the city"}
 		if embedded {
 			for _, w := range []*world{with, without} {
-				if err := ranking.Embed(t.Context(), w.catalog, hashed{}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, ranking.Embed(t.Context(), w.catalog, hashed{}))
 			}
 		}
 		got, want := said(t, with, narrow, q, patient(), []capability.ID{"tool:secret-weather"}), said(t, without, without.view, q, patient(), []capability.ID{"tool:secret-weather"})
@@ -189,10 +176,7 @@ func TestHiddenAndQuarantined(t *testing.T) {
 		t.Errorf("whoever may see it is told %q, want that it is quarantined", got)
 	}
 	narrow := w.See(w.catalog.Snapshot(), "narrow", func(*catalog.Entry) bool { return false })
-	sel, err := w.Find(t.Context(), narrow, Query{Text: "x"}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := testkit.Must(w.Find(t.Context(), narrow, Query{Text: "x"}, cfg))(t)
 	if a, b := reason(sel, "tool:evil"), reason(sel, "tool:none"); a != b || a == "" {
 		t.Errorf("a hidden one is refused with %q, one that is not there with %q; want the same", a, b)
 	}

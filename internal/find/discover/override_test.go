@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestNumbers: every field of an override has its number, applying them all
@@ -62,14 +63,9 @@ func TestNumbers(t *testing.T) {
 
 // TestOverrideJSON: the names are those of ken.yaml.
 func TestOverrideJSON(t *testing.T) {
-	b, err := json.Marshal(Defaults().Numbers())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(json.Marshal(Defaults().Numbers()))(t)
 	var m map[string]any
-	if err := json.Unmarshal(b, &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(b, &m))
 	want := []string{
 		"graphBoostFactor", "learnedWeight", "maxTokens", "stickyTopK", "tier0TokenBudget", "tier1MinRelevance", "tier1TailRelevance",
 		"tier1TokenBudget", "tier1TopK", "tier2MinRelevance", "tier2TokenBudget", "tier2TopK", "totalTokenBudget", "useGraphReranking",
@@ -94,10 +90,7 @@ func TestLearnedWeight(t *testing.T) {
 	cfg.Priors = map[capability.ID]float64{"tool:weather-b": 1}
 	score := func(weight float64) float64 {
 		q := Query{Text: "forecast for the city", Override: Override{Learned: &weight}}
-		sel, err := w.Find(t.Context(), w.view, q, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sel := testkit.Must(w.Find(t.Context(), w.view, q, cfg))(t)
 		for _, n := range sel.Ranking {
 			if n.ID == "tool:weather-b" {
 				return n.Score

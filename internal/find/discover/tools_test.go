@@ -18,6 +18,7 @@ import (
 	"ken/internal/find/show"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 	"ken/internal/testkit/findtest"
 	"ken/internal/tokenizer"
 )
@@ -25,14 +26,9 @@ import (
 // keysOf returns the keys of a JSON object.
 func keysOf(t failer, data any) []string {
 	t.Helper()
-	b, err := json.Marshal(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(json.Marshal(data))(t)
 	var m map[string]any
-	if err := json.Unmarshal(b, &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(b, &m))
 	return slices.Sorted(maps.Keys(m))
 }
 
@@ -479,10 +475,7 @@ func FuzzCall(f *testing.F) {
 	}
 	w := described(f)
 	f.Fuzz(func(t *testing.T, tool, args string) {
-		a, err := w.Call(t.Context(), w.view, tool, json.RawMessage(args), Defaults())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Must(w.Call(t.Context(), w.view, tool, json.RawMessage(args), Defaults()))(t)
 		if a.Text == "" || !utf8.ValidString(a.Text) || tokenizer.Count(a.Text) > describeTokens {
 			t.Errorf("Call(%q, %q) = %q", tool, args, a.Text)
 		}

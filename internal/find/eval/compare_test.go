@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 func scored(id string, ndcg, recall float64, tokens int, us float64) PerQuery {
@@ -77,10 +79,7 @@ func TestCompareIsDeterministic(t *testing.T) {
 			return out
 		}
 		a, b := draw("a"), draw("b")
-		one, err := json.Marshal(Compare(a, b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := testkit.Must(json.Marshal(Compare(a, b)))(t)
 		if again, _ := json.Marshal(Compare(a, b)); string(again) != string(one) {
 			t.Fatalf("Compare = %s, and then %s", one, again)
 		}

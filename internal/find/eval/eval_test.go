@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // book answers from a list.
@@ -34,10 +36,7 @@ func TestK010Run(t *testing.T) {
 		"out":     {Hits: []Ranked{{"b", 0.1}}, Floor: 0.3, Abstained: true, Took: took(50)},
 		"lured":   {Hits: []Ranked{{"b", 0.8}}, Floor: 0.3, Tokens: 200, Took: took(60)},
 	}
-	r, err := Run(context.Background(), book(answers), queries, Options{Known: func(id string) bool { return id != "gone" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(Run(context.Background(), book(answers), queries, Options{Known: func(id string) bool { return id != "gone" }}))(t)
 	doc := marshal(t, r)
 	// ndcg@5: (100 + 63.093 + 0 + 100/1.6309)/4. Calibration: .9 twice, both
 	// right; .5 wrong; .2 right: (2×.1 + .5 + .8)/4. Of all five hits each:
@@ -81,24 +80,16 @@ func closeTo(got float64, want string) bool {
 
 func marshal(t *testing.T, v any) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.Marshal(v))(t)
 	var doc map[string]any
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(text, &doc))
 	return doc
 }
 
 // TestReportWithoutQueries: what cannot be said is null, and every key of the
 // format is there.
 func TestReportWithoutQueries(t *testing.T) {
-	r, err := Run(context.Background(), book(nil), nil, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(Run(context.Background(), book(nil), nil, Options{}))(t)
 	doc := marshal(t, r)
 	for _, key := range []string{"ndcg@5", "recall@1", "recall@5", "recall@10", "mrr", "calibration_error", "p50_us", "p99_us", "index_ms", "rss_mb"} {
 		if value, ok := doc[key]; !ok || value != nil {

@@ -45,10 +45,7 @@ func TestPlainBM25Scores(t *testing.T) {
 	})
 	ask := func(text string) Answer {
 		t.Helper()
-		a, err := find(context.Background(), Query{Text: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := testkit.Must(find(context.Background(), Query{Text: text}))(t)
 		return a
 	}
 	a := ask("send letters")
@@ -97,10 +94,7 @@ func runPlain(t *testing.T, dir, file string) Report {
 		corpus = append(corpus, r.Capability(r.ID))
 		known[r.ID] = true
 	}
-	f, err := os.Open(filepath.Join(dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(os.Open(filepath.Join(dir, file)))(t)
 	defer f.Close()
 	queries, problems, err := ReadQueries(f, file)
 	if err != nil || len(problems) > 0 {

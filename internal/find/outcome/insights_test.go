@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -294,9 +295,7 @@ func TestLogOfAnotherAge(t *testing.T) {
 	dir := t.TempDir()
 	old := `{"time":"2026-03-01T12:00:00Z","kind":"used","session":"s","id":"tool:a","injected":false}`
 	newer := `{"time":"2026-03-01T12:00:01Z","kind":"dreamt","session":"s","injected":false,"colour":{"of":"it"}}`
-	if err := os.WriteFile(logPath(dir, 1), []byte(old+"\n"+newer+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(logPath(dir, 1), []byte(old+"\n"+newer+"\n"), 0o600))
 	l := open(t, dir, Config{})
 	add(t, l, turned("s", noon, 2, 10, 5, 100, Usage{Input: 3, Output: 4, CachedRead: 1, CachedWrite: 2}))
 	events, errs := collect(l, time.Time{})

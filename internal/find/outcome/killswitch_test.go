@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 
 	"pgregory.net/rapid"
 )
@@ -31,10 +32,7 @@ func turns(t testing.TB, l *Log, n, triggered int, at time.Time) {
 
 func newSwitch(t testing.TB, l *Log, cfg SwitchConfig) *Switch {
 	t.Helper()
-	s, err := NewSwitch(l, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(NewSwitch(l, cfg))(t)
 	return s
 }
 
@@ -180,9 +178,7 @@ func TestKillSwitchIsLiftedByHand(t *testing.T) {
 	turns(t, l, 60, 60, noon)
 	check(t, s, noon)
 	check(t, other, noon)
-	if err := s.Lift(noon, "ada"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Lift(noon, "ada"))
 	for _, each := range []*Switch{s, other, newSwitch(t, l, SwitchConfig{Action: Disable})} {
 		if st, _ := check(t, each, noon.Add(time.Minute)); st.Tripped || st.Turns != 0 {
 			t.Errorf("after Lift: %+v, want a new beginning", st)
@@ -226,9 +222,7 @@ func TestFirstAlertInTheLogWins(t *testing.T) {
 	l := open(t, t.TempDir(), Config{})
 	turns(t, l, 60, 60, noon)
 	late, early := newSwitch(t, l, SwitchConfig{}), newSwitch(t, l, SwitchConfig{})
-	if err := late.refresh(noon); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, late.refresh(noon))
 	if _, alert := check(t, early, noon); alert == nil {
 		t.Error("the first gives no alert")
 	}
@@ -255,14 +249,8 @@ func TestKillSwitchWithoutAWritableLog(t *testing.T) {
 // what a fresh one says.
 func TestKillSwitchAgreesWithARestart(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
-		l, err := Open(dir, Config{MaxBytes: 1 << 10, Keep: 2})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		dir := testkit.Must(os.MkdirTemp(t.TempDir(), ""))(rt)
+		l := testkit.Must(Open(dir, Config{MaxBytes: 1 << 10, Keep: 2}))(rt)
 		defer l.Close()
 		cfg := SwitchConfig{MinSessions: 3, CoolDown: time.Hour, Window: 2 * time.Hour}
 		s := newSwitch(t, l, cfg)
@@ -275,9 +263,7 @@ func TestKillSwitchAgreesWithARestart(t *testing.T) {
 					e = selection(fmt.Sprint("s", r.IntN(9)), card("card-a", 1))
 				}
 				e.Time = now.Add(time.Duration(r.IntN(6000)-5000) * 100 * time.Millisecond) // some of the future
-				if err := l.Append(e); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.OK(rt, l.Append(e))
 			}
 			now = now.Add(time.Second + time.Duration(r.IntN(90))*time.Minute)
 			got, alert, err := s.Check(now)
@@ -335,10 +321,7 @@ func TestTailReadsOnlyWhatIsNew(t *testing.T) {
 	l := open(t, t.TempDir(), Config{})
 	turns(t, l, 100, 0, noon)
 	read := func(tl *tail) (n int, gone []uint64) {
-		gone, err := tl.read(time.Time{}, func(uint64, Event) { n++ })
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone = testkit.Must(tl.read(time.Time{}, func(uint64, Event) { n++ }))(t)
 		return n, gone
 	}
 	tl := newTail(l.dir)
@@ -348,10 +331,7 @@ func TestTailReadsOnlyWhatIsNew(t *testing.T) {
 		}
 	}
 	// A line that is being written is left until it is whole.
-	whole, err := encode(nil, numbered("s", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := testkit.Must(encode(nil, numbered("s", 0)))(t)
 	l.file.Write(whole[:30])
 	if n, _ := read(&tl); n != 0 {
 		t.Errorf("half a line gave %d events", n)
@@ -361,9 +341,7 @@ func TestTailReadsOnlyWhatIsNew(t *testing.T) {
 		t.Errorf("the other half gave %d events, want 1", n)
 	}
 	// A file that became shorter is read anew.
-	if err := os.Truncate(logPath(l.dir, 1), 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Truncate(logPath(l.dir, 1), 0))
 	l.file.Write(whole)
 	if n, gone := read(&tl); n != 0 || len(gone) != 1 {
 		t.Errorf("a shorter file: %d events, gone %v; want it forgotten", n, gone)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -81,10 +82,7 @@ func selection(session string, items ...Item) Event {
 
 func open(t testing.TB, dir string, cfg Config) *Log {
 	t.Helper()
-	l, err := Open(dir, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(Open(dir, cfg))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -92,9 +90,7 @@ func open(t testing.TB, dir string, cfg Config) *Log {
 func add(t testing.TB, l *Log, events ...Event) {
 	t.Helper()
 	for _, e := range events {
-		if err := l.Append(e); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, l.Append(e))
 	}
 }
 
@@ -162,10 +158,7 @@ func TestLogIsJSONLines(t *testing.T) {
 	e := selection("s1", Item{ID: "token-economy", Tier: TierCard, Score: 0.85, Tokens: 600})
 	e.Tags, e.TookUS = []string{"cost"}, 74
 	add(t, l, e)
-	line, err := os.ReadFile(logPath(l.dir, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := testkit.Must(os.ReadFile(logPath(l.dir, 1)))(t)
 	const want = `{"time":"2026-11-15T12:00:00Z","kind":"selected","session":"s1","triggered":1,"tags":["cost"],"mode":"full","injected":true,` +
 		`"items":[{"id":"token-economy","tier":"card","score":0.85,"tokens":600}],"tokens":{"map":0,"briefs":0,"cards":0,"fulls":0,"total":600},"took_us":74}` + "\n"
 	if string(line) != want {
@@ -185,9 +178,7 @@ func TestHashHidesTheMessage(t *testing.T) {
 	if n := len(a.Hash(strings.Repeat("x", 1<<20))); n != 16 {
 		t.Errorf("Hash of a long message has %d characters, want 16", n)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "key"), []byte("short"), 0o600))
 	mended := open(t, dir, Config{})
 	if got, want := open(t, dir, Config{}).Hash("yes"), mended.Hash("yes"); got != want {
 		t.Errorf("Hash with a damaged key = %s, then %s: it was not replaced", want, got)
@@ -268,10 +259,7 @@ func TestEventsSince(t *testing.T) {
 
 // TestSeveralWritersShareALog: of one process and of several.
 func TestSeveralWritersShareALog(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := testkit.Must(os.Executable())(t)
 	dir := t.TempDir()
 	const writers, each = 8, 200
 	logs := []*Log{open(t, dir, small), open(t, dir, small), open(t, dir, small)}
@@ -370,10 +358,7 @@ func TestRotationKeepsItsBound(t *testing.T) {
 }
 
 func TestTornLinesAreSkippedAndCounted(t *testing.T) {
-	whole, err := encode(nil, numbered("s", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := testkit.Must(encode(nil, numbered("s", 1)))(t)
 	tests := []struct {
 		name   string
 		inside string // between two whole lines
@@ -392,10 +377,7 @@ func TestTornLinesAreSkippedAndCounted(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			add(t, open(t, dir, Config{}), numbered("s", 0))
-			f, err := os.OpenFile(logPath(dir, 1), os.O_APPEND|os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := testkit.Must(os.OpenFile(logPath(dir, 1), os.O_APPEND|os.O_WRONLY, 0))(t)
 			f.WriteString(tt.inside)
 			f.Close()
 			l := open(t, dir, Config{}) // a restart
@@ -420,9 +402,7 @@ func TestTornLinesAreSkippedAndCounted(t *testing.T) {
 func TestTornLastLineWithoutRestart(t *testing.T) {
 	l := open(t, t.TempDir(), Config{})
 	add(t, l, numbered("s", 0))
-	if _, err := l.file.Write([]byte(`{"time":"2026-11-15T12:0`)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(l.file.Write([]byte(`{"time":"2026-11-15T12:0`)))(t)
 	events, errs := collect(l, time.Time{})
 	if len(events) != 1 || len(errs) != 1 || !errors.Is(errs[0], errUnfinished) {
 		t.Errorf("Events = %d, %v; want one and a half-written one", len(events), errs)
@@ -454,9 +434,7 @@ func TestUnwritableLogFailsOpen(t *testing.T) {
 		if _, errs := collect(l, time.Time{}); len(errs) != 1 {
 			t.Errorf("Events = %v, want one error", errs)
 		}
-		if err := os.Remove(dir); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Remove(dir))
 		if err := l.Append(numbered("s", 1)); err == nil {
 			t.Error("Append right after a failure tried again, want a pause")
 		}
@@ -474,10 +452,7 @@ func TestAddWritesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, t.TempDir(), Config{})
 		onDisk := func() int {
-			text, err := os.ReadFile(logPath(l.dir, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Must(os.ReadFile(logPath(l.dir, 1)))(t)
 			return strings.Count(string(text), "\n")
 		}
 		want := func(when string, n int) {
@@ -506,9 +481,7 @@ func TestAddWritesTogether(t *testing.T) {
 			t.Errorf("%d events and %v are read, want %d", len(events), errs, mostAdded+7)
 		}
 		l.Add(numbered("s", 6))
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, l.Close())
 		want("closed", mostAdded+8)
 		l.Add(numbered("s", 7))
 		if h := l.Health(); h.Written != mostAdded+8 || h.Lost != 1 {
@@ -534,9 +507,7 @@ func TestLogOutlivesItsFiles(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "state")
 		l := open(t, dir, Config{})
 		add(t, l, numbered("s", 0))
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.RemoveAll(dir))
 		time.Sleep(lookAgain)
 		add(t, l, numbered("s", 1))
 		if events, errs := collect(l, time.Time{}); len(events) != 1 || len(errs) > 0 {
@@ -547,9 +518,7 @@ func TestLogOutlivesItsFiles(t *testing.T) {
 
 func TestLogRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/dev/null", logPath(dir, 1)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink("/dev/null", logPath(dir, 1)))
 	l, err := Open(dir, Config{})
 	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Open over a link = %v, want a refusal", err)
@@ -692,10 +661,7 @@ func TestReadByHand(t *testing.T) {
 	end := Event{Time: noon, Kind: Ended, Session: "s", Turn: "3", End: "answer", Model: "p/m", Requests: 2, Shown: 3, Added: 1, AllToolTokens: 9, Cost: 0.25, Usage: Usage{Input: 5}}
 	lines := oddLines()
 	for _, e := range []Event{full, end, {Time: noon, Kind: Used, Session: "s", ID: "tool:a", TookUS: 5}, {Time: noon, Kind: Refused, Rule: "a.b"}} {
-		line, err := encode(nil, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := testkit.Must(encode(nil, e))(t)
 		lines = append(lines, string(line[:len(line)-1]))
 	}
 	for _, line := range lines {
@@ -737,9 +703,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte(strings.Join(oddLines(), "\n")), int64(0))
 	f.Fuzz(func(t *testing.T, data []byte, since int64) {
 		dir := t.TempDir()
-		if err := os.WriteFile(logPath(dir, 1), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(logPath(dir, 1), data, 0o600))
 		l := &Log{dir: dir}
 		events, _ := collect(l, time.Time{})
 		if most := bytes.Count(data, []byte{'\n'}); len(events) > most {
@@ -767,10 +731,7 @@ func FuzzEvents(f *testing.F) {
 		Compare(of(events...), "")
 		Insights(of(events...), InsightsConfig{Price: dear})
 		PriorsByTenant(of(events...), noon)
-		s, err := NewSwitch(l, SwitchConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(NewSwitch(l, SwitchConfig{}))(t)
 		if st, _, err := s.Check(noon); err != nil || st.Turns > bytes.Count(data, []byte{'\n'}) {
 			t.Errorf("Check = %+v, %v", st, err)
 		}

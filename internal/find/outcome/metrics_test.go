@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -149,10 +150,7 @@ func TestMetricsOfNothing(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Summarise, -want +got:\n%s", diff)
 	}
-	out, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testkit.Must(json.Marshal(got))(t)
 	for _, key := range []string{"injection_rate", "tokens_mean", "accuracy", "error_rate", "p95_us", "target_us", "wasted", "misses", "savings"} {
 		if !strings.Contains(string(out), `"`+key+`":`) {
 			t.Errorf("JSON lacks %s: %s", key, out)

@@ -4,14 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestT01SeedAuditVerbatim is the seed's example, byte for byte.
 func TestT01SeedAuditVerbatim(t *testing.T) {
-	want, err := os.ReadFile("testdata/seed-audit.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Must(os.ReadFile("testdata/seed-audit.txt"))(t)
 	e := selection("s",
 		Item{ID: "token-economy", Tier: TierCard, Score: 0.85, Tokens: 600},
 		Item{ID: "telegram-optimizations", Tier: TierCard, Score: 0.62, Tokens: 250},

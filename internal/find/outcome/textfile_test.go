@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestTextFile: lines are appended, and a file that is too long is renamed first.
@@ -17,12 +19,8 @@ func TestTextFile(t *testing.T) {
 	if text, err := os.ReadFile(l.Path); string(text) != "one\ntwo\n" || err != nil {
 		t.Errorf("the file is %q, %v", text, err)
 	}
-	if err := os.Truncate(l.Path, longestText+1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Write([]byte("three\n")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Truncate(l.Path, longestText+1))
+	testkit.Must(l.Write([]byte("three\n")))(t)
 	if text, err := os.ReadFile(l.Path); string(text) != "three\n" || err != nil {
 		t.Errorf("the new file is %q, %v", text, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
+	"ken/internal/testkit"
 	"ken/internal/testkit/indextest"
 )
 
@@ -67,8 +68,6 @@ func BenchmarkChange(b *testing.B) {
 
 func cpuTime(b *testing.B) time.Duration {
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	testkit.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
+	"ken/internal/testkit"
 	"ken/internal/testkit/indextest"
 )
 
@@ -165,10 +166,7 @@ func TestChangeUsesFreeSlots(t *testing.T) {
 func TestChangeForgets(t *testing.T) {
 	old := indextest.Tool("air_probe", "reads barometers", indextest.Alias("pressure-gauge"))
 	s := index.Build([]*capability.Capability{old, indextest.Tool("other", "reads")})
-	s, err := s.WithVectors("model", 2, map[int][]float32{0: {1, 0}, 1: {0, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = testkit.Must(s.WithVectors("model", 2, map[int][]float32{0: {1, 0}, 1: {0, 1}}))(t)
 	s, _ = s.Change([]*capability.Capability{indextest.Tool("penman", "writes letters")}, []int{0})
 	v := NewView(Part{Segment: s})
 	for _, text := range []string{"air_probe", "tool:air_probe", "pressure-gauge", "barometer", "gauge"} {

@@ -17,6 +17,7 @@ import (
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/know/index"
+	"ken/internal/testkit"
 )
 
 // counting is an Indexer that says how often it was asked.
@@ -52,13 +53,8 @@ func loaded(t *testing.T, indexer ranking.Indexer, list ...*capability.Capabilit
 	if indexer != nil {
 		cfg.Attachment = ranking.IndexedBy(indexer)
 	}
-	c, err := catalog.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(catalog.New(cfg))(t)
+	testkit.OK(t, c.Load(t.Context()))
 	return c
 }
 
@@ -179,10 +175,7 @@ func TestIndexedAgreesAfterAnyChanges(t *testing.T) {
 	texts := []string{"gauge", "valve pump", "reads a gauge", "der die das Ventil und mit", "turbine_blade", ""}
 	cfg := catalog.Config{Sources: []capability.Source{fixed{name: "a"}, fixed{name: "b"}}}
 	rapid.Check(t, func(t *rapid.T) {
-		c, err := catalog.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Must(catalog.New(cfg))(t)
 		current := map[string]map[string]*capability.Capability{"a": {}, "b": {}} // by source and name
 		last := map[string]capability.Batch{}
 		var searched []*catalog.Snapshot
@@ -211,10 +204,7 @@ func TestIndexedAgreesAfterAnyChanges(t *testing.T) {
 				continue
 			}
 			searched = append(searched, s)
-			fresh, err := catalog.New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fresh := testkit.Must(catalog.New(cfg))(t)
 			fresh.Replace("a", last["a"])
 			anew := fresh.Replace("b", last["b"])
 			for _, text := range texts {
@@ -314,9 +304,7 @@ func TestEmbed(t *testing.T) {
 		return n
 	}
 	one := &letters{model: "one", dims: 16}
-	if err := ranking.Embed(t.Context(), c, one); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), c, one))
 	if vectors() != 150 || len(one.asked) != 150 {
 		t.Errorf("%d vectors after %d texts, want 150 after 150", vectors(), len(one.asked))
 	}
@@ -328,17 +316,13 @@ func TestEmbed(t *testing.T) {
 	next[3] = described("m003", "barometer")
 	c.Replace("a", capability.Batch{Capabilities: next})
 	one.asked = nil
-	if err := ranking.Embed(t.Context(), c, one); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), c, one))
 	if len(one.asked) != 1 || !strings.Contains(one.asked[0], "barometer") || vectors() != 150 {
 		t.Errorf("after one change %q were read, and %d have vectors; want the barometer and 150", one.asked, vectors())
 	}
 	// Another model's do not mix with them.
 	two := &letters{model: "two", dims: 8}
-	if err := ranking.Embed(t.Context(), c, two); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), c, two))
 	if model, n := ranking.IndexOf(c.Snapshot()).Segment.Vectors(); model != "two" || n != 150 || len(two.asked) != 150 {
 		t.Errorf("%d vectors of %s after %d texts, want 150 of two", n, model, len(two.asked))
 	}
@@ -355,9 +339,7 @@ func TestEmbedMeetsChange(t *testing.T) {
 			ranking.IndexOf(c.Replace("b", capability.Batch{Capabilities: []*capability.Capability{described("b", fmt.Sprint("valve ", rounds))}}))
 		}
 	}
-	if err := ranking.Embed(t.Context(), c, e); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), c, e))
 	s := c.Snapshot()
 	if _, n := ranking.IndexOf(s).Segment.Vectors(); n != 2 || s.Len() != 2 {
 		t.Errorf("%d of %d have vectors, want 2 of 2", n, s.Len())
@@ -399,18 +381,14 @@ func TestIndexDoesNotWear(t *testing.T) {
 	stays := []*capability.Capability{described("files", "Reads files"), described("mail", "Sends mail"), described("zip", "Packs files")}
 	c := loaded(t, nil, stays...)
 	e := &letters{model: "letters", dims: 26}
-	if err := ranking.Embed(t.Context(), c, e); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ranking.Embed(t.Context(), c, e))
 	for n := range 60 {
 		s := c.Replace("a", capability.Batch{Capabilities: append(slices.Clone(stays), described("news", "Tells"+words(n)))})
 		segment := ranking.IndexOf(s).Segment
 		if segment.Fragmented() {
 			t.Fatalf("after %d changes the index is fragmented", n)
 		}
-		if err := agree(s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, agree(s))
 		for _, kept := range []string{"tool:files", "tool:mail", "tool:zip"} {
 			i, _ := s.Ordinal(capability.ID(kept))
 			if !segment.HasVector("letters", ranking.IndexOf(s).Slot(i)) {

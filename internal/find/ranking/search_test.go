@@ -164,10 +164,7 @@ func TestKeep(t *testing.T) {
 	}
 	list = append(list, indextest.Tool("other_one", "reads some gauge once a day and other things besides"), indextest.Tool("near", "nothing in common"))
 	of[401] = towards(0.2)
-	s, err := index.Build(list).WithVectors("model", indextest.Dims, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(index.Build(list).WithVectors("model", indextest.Dims, of))(t)
 	v := NewView(Part{Segment: s})
 	last := func(_, slot int, _ float32) bool { return slot >= 400 }
 	q := Query{Text: "gauge", Vector: asked}
@@ -262,9 +259,7 @@ func TestManyWords(t *testing.T) {
 		words := manyWords(n)
 		for _, message := range []string{"weather forecast " + words, words + "weather forecast", words[:len(words)/2] + " weather forecast " + words[len(words)/2:]} {
 			a := v.Search(Query{Text: message}, 3, nil)
-			if err := sound(v, a, 3); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, sound(v, a, 3))
 			if len(a.Hits) == 0 || a.Hits[0].Slot != 2 || !slices.Equal(a.Hits[0].Words, []string{"weather", "forecast"}) {
 				t.Errorf("Search(weather forecast among %d words) = %+v", n, a.Hits)
 			}
@@ -278,9 +273,7 @@ func TestManyWords(t *testing.T) {
 	}
 	v = viewOf(list...)
 	a := v.Search(Query{Text: all + indextest.Word(699)}, 4, nil)
-	if err := sound(v, a, 4); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, sound(v, a, 4))
 	if !slices.ContainsFunc(a.Hits, func(h Hit) bool { return h.Slot == 0 }) {
 		t.Errorf("Search(700 words) = %+v, want the one that has the rarest", a.Hits)
 	}

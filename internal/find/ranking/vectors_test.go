@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/index"
+	"ken/internal/testkit"
 	"ken/internal/testkit/indextest"
 )
 
@@ -24,10 +25,7 @@ func TestHamming(t *testing.T) {
 				of[i] = indextest.RandomVector(random, dims)
 			}
 		}
-		s, err := index.Build(list).WithVectors("m", dims, of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(index.Build(list).WithVectors("m", dims, of))(t)
 		query := indextest.RandomVector(random, dims)
 		words := (dims + 63) / 64
 		code, distance, histogram := make([]uint64, words), make([]uint16, 200), make([]int32, 64*words+1)
@@ -78,10 +76,7 @@ func around(t *testing.T, n int, length float32) (v *View, query []float32) {
 	for i := range of[n] {
 		of[n][i] = (of[n][i] + query[i]) * length
 	}
-	s, err := index.Build(list).WithVectors("m", 256, of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(index.Build(list).WithVectors("m", 256, of))(t)
 	return NewView(Part{Segment: s}), query
 }
 
@@ -181,10 +176,7 @@ func TestEquallyNear(t *testing.T) {
 		for i := range list {
 			of[i] = []float32{1, 1, -1}
 		}
-		s, err := index.Build(list).WithVectors("m", 3, of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(index.Build(list).WithVectors("m", 3, of))(t)
 		return ids(NewView(Part{Segment: s}), Query{Text: "zork", Vector: []float32{1, 1, 1}}, 500)
 	}
 	want := find(list)

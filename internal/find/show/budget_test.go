@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 	"ken/internal/testkit/findtest"
 	"ken/internal/tokenizer"
 )
@@ -86,10 +87,7 @@ func checkAccounted(t *rapid.T, in Input, s Shown) {
 func TestBudgetsHoldForEveryCounter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"estimate", "chars4"}).Draw(t, "counter")
-		count, err := tokenizer.Named(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		count := testkit.Must(tokenizer.Named(name))(t)
 		b, in := anyShow(t, count)
 		s := Assemble(b, in)
 		if n := count(s.Text()); n > s.Tokens.Total || s.Tokens.Total > b.Total {

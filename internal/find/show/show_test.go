@@ -11,6 +11,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 	"ken/internal/tokenizer"
 )
 
@@ -35,10 +36,7 @@ func params(names ...string) (list []capability.Parameter) {
 
 func seedBlock(t *testing.T, name string) string {
 	t.Helper()
-	a, err := txtar.ParseFile("testdata/seed.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Must(txtar.ParseFile("testdata/seed.txtar"))(t)
 	for _, f := range a.Files {
 		if f.Name == name {
 			return strings.TrimSuffix(string(f.Data), "\n")

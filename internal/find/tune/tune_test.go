@@ -12,6 +12,7 @@ import (
 	"ken/internal/dirs"
 	"ken/internal/find/outcome"
 	"ken/internal/find/show"
+	"ken/internal/testkit"
 )
 
 // load reads a ken.yaml.
@@ -19,13 +20,8 @@ func load(t *testing.T, text string) *config.Config {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ken.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(dirs.Places{Home: dir}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(text), 0o600))
+	c := testkit.Must(config.Load(dirs.Places{Home: dir}, file))(t)
 	return &c
 }
 
@@ -58,9 +54,7 @@ capabilities: { forceInclude: [tool:a], exclude: [tool:b], budgetPolicy: stop }
 // session is not part of the experiment.
 func TestExperiment(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "b.yaml")
-	if err := os.WriteFile(other, []byte("discovery: { tier1TopK: 9 }"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(other, []byte("discovery: { tier1TopK: 9 }"), 0o600))
 	now := load(t, fmt.Sprintf("discovery: { tier1TopK: 4 }\nexperiment: { name: more, config: %q }", other))
 	tuner := Tuner{Current: func() *config.Config { return now }}
 	if got := tuner.For(capability.Scope{}); got.TopK != 4 || got.Experiment != "" || got.Variant != "" {

@@ -17,6 +17,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 // TestNew: what ken.yaml says about embedding is checked before anything is sent.
@@ -68,10 +69,7 @@ func TestClose(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "vectors")
 	var ends []func() error
 	start := config.Config{Discovery: config.Discovery{Reader: config.ReaderAuto}}
-	k, err := New(Config{Start: start, Dir: dir, OnClose: func(end func() error) { ends = append(ends, end) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := testkit.Must(New(Config{Start: start, Dir: dir, OnClose: func(end func() error) { ends = append(ends, end) }}))(t)
 	for _, end := range ends {
 		if err := end(); err != nil {
 			t.Error(err)
@@ -180,20 +178,12 @@ func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := source.NewMemory("test", capability.TrustUser)
 		m.Put(capability.Capability{Name: "weather", Description: "Weather forecast"}, capability.Detail{})
-		c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Must(catalog.New(catalog.Config{Sources: []capability.Source{m}}))(t)
+		testkit.OK(t, c.Load(t.Context()))
 		e := &flaky{}
 		e.broken.Store(true)
 		var end func() error
-		k, err := New(Config{Given: e, Catalog: func() *catalog.Catalog { return c }, OnClose: func(f func() error) { end = f }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := testkit.Must(New(Config{Given: e, Catalog: func() *catalog.Catalog { return c }, OnClose: func(f func() error) { end = f }}))(t)
 		if k.Index() == nil || e.asked.Load() != 0 {
 			t.Errorf("New asked %d times; model inside %v", e.asked.Load(), k.Index())
 		}
