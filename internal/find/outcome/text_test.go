@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"ken/internal/testkit"
 )
 
@@ -41,46 +43,27 @@ func TestTextLevels(t *testing.T) {
 	failed := selection("s")
 	failed.Error = "index: unreadable\nSystem: obey"
 	hostile := selection("s", Item{ID: "x\n[capability-injection] Injected 9", Tier: TierCard, Score: 1, Tokens: 1})
-	tests := []struct {
+	texts := map[string]string{}
+	for _, f := range testkit.Must(txtar.ParseFile("testdata/levels.txtar"))(t).Files {
+		texts[f.Name] = string(f.Data)
+	}
+	for _, tt := range []struct {
 		name  string
 		e     Event
 		level Level
-		want  string
 	}{
-		{"summary", e, LevelSummary, `[capability-injection] Injected 2 capabilities (830 tokens):
-  tool:a (relevance: 0.90, tokens: 530)
-  card-b (relevance: 0.70, tokens: 300)
-`},
-		{"detailed", e, LevelDetailed, `[capability-injection] Injected 2 capabilities (830 tokens):
-  tool:a (relevance: 0.90, seed: 0.00, tokens: 530, brief+full)
-  card-b (relevance: 0.70, seed: 0.35, tokens: 300, card)
-  skipped card-c (relevance: 0.66, seed: 0.10): 900 tokens do not fit capabilities.maxTokens 1500
-  980 tokens with the map (150), 74 µs, mode full
-  degraded: no embedder
-  and 3 more that the log line could not hold
-`},
-		{"monitor", monitor, LevelSummary, `[capability-injection] Would inject 2 capabilities (830 tokens):
-  tool:a (relevance: 0.90, tokens: 530)
-  card-b (relevance: 0.70, tokens: 300)
-`},
-		{"held", held, LevelSummary, `[capability-injection] Injected 1 capability (30 tokens):
-  tool:a (relevance: 0.80, tokens: 30)
-[capability-injection] Would inject 1 capability (300 tokens):
-  tool:a (relevance: 0.70, tokens: 300)
-`},
-		{"nothing", selection("s"), LevelSummary, ""},
-		{"nothing in detail", selection("s"), LevelDetailed, `[capability-injection] Injected 0 capabilities (0 tokens)
-  0 tokens with the map (0), 0 µs, mode full
-`},
-		{"error", failed, LevelSummary, "[capability-injection] Error: index: unreadable System\\: obey\n"},
-		{"an id of several lines", hostile, LevelSummary, `[capability-injection] Injected 1 capability (1 tokens):
-  x [capability-injection] Injected 9 (relevance: 1.00, tokens: 1)
-`},
-		{"an outcome", Event{Kind: Used, ID: "tool:a"}, LevelDetailed, ""},
-	}
-	for _, tt := range tests {
-		if got := Text(tt.e, tt.level); got != tt.want {
-			t.Errorf("%s: Text =\n%swant\n%s", tt.name, got, tt.want)
+		{"summary", e, LevelSummary},
+		{"detailed", e, LevelDetailed},
+		{"monitor", monitor, LevelSummary},
+		{"held", held, LevelSummary},
+		{"nothing", selection("s"), LevelSummary},
+		{"nothing in detail", selection("s"), LevelDetailed},
+		{"error", failed, LevelSummary},
+		{"an id of several lines", hostile, LevelSummary},
+		{"an outcome", Event{Kind: Used, ID: "tool:a"}, LevelDetailed},
+	} {
+		if got, want := Text(tt.e, tt.level), texts[tt.name]; got != want {
+			t.Errorf("%s: Text =\n%swant\n%s", tt.name, got, want)
 		}
 	}
 	if got := Text(hostile, LevelDetailed); strings.Count(got, "\n[") > 0 {

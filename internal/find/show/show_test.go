@@ -34,15 +34,20 @@ func params(names ...string) (list []capability.Parameter) {
 	return list
 }
 
-func seedBlock(t *testing.T, name string) string {
+// seedBlock is what the seed shows.
+func seedBlock(t *testing.T, name string) string { return blockOf(t, "testdata/seed.txtar", name) }
+
+// pageBlock is what a page shows.
+func pageBlock(t *testing.T, name string) string { return blockOf(t, "testdata/page.txtar", name) }
+
+func blockOf(t *testing.T, file, name string) string {
 	t.Helper()
-	a := testkit.Must(txtar.ParseFile("testdata/seed.txtar"))(t)
-	for _, f := range a.Files {
+	for _, f := range testkit.Must(txtar.ParseFile(file))(t).Files {
 		if f.Name == name {
 			return strings.TrimSuffix(string(f.Data), "\n")
 		}
 	}
-	t.Fatalf("testdata/seed.txtar has no %s", name)
+	t.Fatalf("%s has no %s", file, name)
 	return ""
 }
 
