@@ -20,6 +20,7 @@ import (
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
 	"ken/internal/testkit"
+	"ken/internal/testkit/findtest"
 	"ken/internal/testkit/indextest"
 )
 
@@ -32,7 +33,7 @@ func benchCatalog(b testing.TB, n int) *catalog.Catalog {
 		c.Hash, c.Trust, c.Origin = fmt.Sprint(i), capability.TrustUser, capability.Origin{Source: "bench"}
 		m = append(m, thing{*c, capability.Detail{Schema: r.Schema}})
 	}
-	return loaded(b, catalog.Config{Sources: []capability.Source{m}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
+	return findtest.Catalog(b, catalog.Config{Sources: []capability.Source{m}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 }
 
 // fixed is a source of things that are already read and scanned.
@@ -197,7 +198,7 @@ func BenchmarkMemory(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				tree := source.NewTree(source.TreeConfig{Name: set, Path: path, Trust: capability.TrustUser})
-				c := loaded(b, catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
+				c := findtest.Catalog(b, catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 				f := NewFinder(Parts{Source: c})
 				w := &world{f, c, f.See(c.Snapshot(), "", nil)}
 				w.find(b, "open an issue about the login page", Defaults())

@@ -12,6 +12,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/testkit"
+	"ken/internal/testkit/findtest"
 )
 
 var nouns = []string{"issue", "invoice", "report", "picture", "meeting", "forecast"}
@@ -55,7 +56,7 @@ func history(t failer, things []thing, random *rand.Rand, embedded bool) *world 
 	things = append([]thing{}, things...)
 	random.Shuffle(len(things), func(i, j int) { things[i], things[j] = things[j], things[i] })
 	m := source.NewMemory("test", capability.TrustUser)
-	c := loaded(t, catalog.Config{Sources: []capability.Source{m}, Machine: machine()})
+	c := findtest.Catalog(t, catalog.Config{Sources: []capability.Source{m}, Machine: machine()})
 	replace := func() {
 		batch := testkit.Must(m.Load(ctx))(t)
 		ranking.IndexOf(c.Replace("test", batch))

@@ -14,6 +14,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/testkit"
+	"ken/internal/testkit/findtest"
 	"ken/internal/tokenizer"
 )
 
@@ -36,14 +37,6 @@ func caps(list ...capability.Capability) []thing {
 		out = append(out, thing{Capability: c})
 	}
 	return out
-}
-
-// loaded makes a catalog of sources.
-func loaded(t failer, cfg catalog.Config) *catalog.Catalog {
-	t.Helper()
-	c := testkit.Must(catalog.New(cfg))(t)
-	testkit.OK(t, c.Load(context.Background()))
-	return c
 }
 
 // machine has no programs and no secrets, on any computer.
@@ -70,7 +63,7 @@ type world struct {
 
 func worldOf(t failer, p Parts, sources ...capability.Source) *world {
 	t.Helper()
-	c := loaded(t, catalog.Config{Sources: sources, Machine: machine()})
+	c := findtest.Catalog(t, catalog.Config{Sources: sources, Machine: machine()})
 	if p.Source == nil {
 		p.Source = c
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -17,48 +16,10 @@ import (
 	"ken/internal/find/ranking"
 	"ken/internal/know/catalog"
 	"ken/internal/testkit"
-	"ken/llm"
+	"ken/internal/testkit/findtest"
 )
 
-// hashed is an honest embedder: each word points somewhere, and a text to where
-// its words point together.
-type hashed struct{}
-
-const hashedDims = 64
-
-func (hashed) Model() string   { return "hashed-words" }
-func (hashed) Dimensions() int { return hashedDims }
-
-func (hashed) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	out := make([][]float32, len(texts))
-	for i, text := range texts {
-		out[i] = hashedVector(text)
-	}
-	return out, nil
-}
-
-func hashedVector(text string) []float32 {
-	v := make([]float32, hashedDims)
-	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		h := fnv.New64a()
-		h.Write([]byte(word))
-		bits := h.Sum64()
-		for k := range v {
-			v[k] += float32(int(bits>>k&1)*2 - 1)
-		}
-	}
-	length := 0.0
-	for _, x := range v {
-		length += float64(x * x)
-	}
-	if length == 0 {
-		v[0], length = 1, 1
-	}
-	for k := range v {
-		v[k] /= float32(math.Sqrt(length))
-	}
-	return v
-}
+type hashed = findtest.Hashed
 
 // A broken embedder does what embed says, and counts how often it was asked.
 type broken struct {
@@ -110,7 +71,7 @@ func TestNoSearchWakesTheReader(t *testing.T) {
 func TestT17BrokenEmbedder(t *testing.T) {
 	vector := func(change func([]float32) []float32) func(context.Context) ([][]float32, error) {
 		return func(context.Context) ([][]float32, error) {
-			return [][]float32{change(hashedVector("forecast"))}, nil
+			return [][]float32{change(findtest.HashedVector("forecast"))}, nil
 		}
 	}
 	set := func(x float32) func([]float32) []float32 {
@@ -175,7 +136,7 @@ func TestT17AnAskerInAHurry(t *testing.T) {
 		var asked atomic.Int32
 		slow := func(context.Context) ([][]float32, error) {
 			time.Sleep(20 * time.Millisecond)
-			return [][]float32{hashedVector("forecast")}, nil
+			return [][]float32{findtest.HashedVector("forecast")}, nil
 		}
 		w := worldOf(t, Parts{Embedder: broken{asked: &asked, embed: slow}}, memory(weatherThings()...))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -243,7 +204,7 @@ func TestEmbedderFindsWithoutWords(t *testing.T) {
 // one is not kept for it.
 func TestVectorsAreRemembered(t *testing.T) {
 	var asked atomic.Int32
-	good := func(context.Context) ([][]float32, error) { return [][]float32{hashedVector("forecast")}, nil }
+	good := func(context.Context) ([][]float32, error) { return [][]float32{findtest.HashedVector("forecast")}, nil }
 	w := worldOf(t, Parts{Embedder: broken{asked: &asked, embed: good}}, memory(weatherThings()...))
 	long := strings.Repeat("forecast ", 100_000)
 	for range 3 {
@@ -283,7 +244,7 @@ func TestT17UnreadablePages(t *testing.T) {
 		capability.Capability{Kind: capability.KindCard, Name: "forecasts", Triggers: &capability.Triggers{Keywords: []string{"forecast"}, ConfidenceThreshold: 0.1}},
 		capability.Detail{Body: "Ask for the city."},
 	})
-	c := loaded(t, catalog.Config{Sources: []capability.Source{memory(things...)}})
+	c := findtest.Catalog(t, catalog.Config{Sources: []capability.Source{memory(things...)}})
 	f := NewFinder(Parts{Source: unreadable{c, []capability.ID{"tool:weather", "card:forecasts"}}})
 	w := &world{f, c, f.See(c.Snapshot(), "", nil)}
 	sel := w.find(t, "weather forecast for the city", Defaults())
@@ -305,5 +266,3 @@ func TestT17UnreadablePages(t *testing.T) {
 		t.Errorf("describe = %+v, want a refusal that says why", a)
 	}
 }
-
-var _ llm.Embedder = hashed{}

@@ -14,6 +14,7 @@ import (
 	"ken/internal/know/reader"
 	"ken/internal/know/source"
 	"ken/internal/testkit"
+	"ken/internal/testkit/findtest"
 )
 
 // everyday reads testdata/everyday.txt: what fits, by the request.
@@ -85,7 +86,7 @@ func eachReader(t *testing.T, test func(t *testing.T, w *world)) {
 // everydayWorld returns the starter catalog, read by what parts have.
 func everydayWorld(t *testing.T, parts Parts) *world {
 	t.Helper()
-	c := loaded(t, catalog.Config{
+	c := findtest.Catalog(t, catalog.Config{
 		Sources: []capability.Source{source.Starter("starter")}, Machine: machine(), Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()}),
 	})
 	if parts.Embedder != nil {

@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/card"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit/findtest"
 )
 
 func message(text string) card.Message { return card.Message{Role: "user", Text: text} }
@@ -363,7 +364,7 @@ func TestNamesStandForIDs(t *testing.T) {
 // project does not.
 func TestMapDocument(t *testing.T) {
 	for trust, want := range map[capability.Trust]bool{capability.TrustUser: true, capability.TrustBuiltin: true, capability.TrustWorkspace: false, capability.TrustRemote: false} {
-		c := loaded(t, catalog.Config{Sources: []capability.Source{documented{memory(office()...), trust}}})
+		c := findtest.Catalog(t, catalog.Config{Sources: []capability.Source{documented{memory(office()...), trust}}})
 		f := NewFinder(Parts{Source: c})
 		w := &world{f, c, f.See(c.Snapshot(), "", nil)}
 		if got := strings.HasPrefix(w.find(t, "", Defaults()).Document, "Be kind to the printer."); got != want {

@@ -454,7 +454,7 @@ type noReference struct{ *catalog.Catalog }
 func (noReference) Reference() (string, error) { return "", errors.New("no SYSTEM_ARCHITECTURE.md") }
 
 func TestNoReference(t *testing.T) {
-	c := loaded(t, catalog.Config{})
+	c := findtest.Catalog(t, catalog.Config{})
 	f := NewFinder(Parts{Source: noReference{c}})
 	a, err := f.Call(t.Context(), f.See(c.Snapshot(), "", nil), ToolDescribe, json.RawMessage(`{"part":"reference"}`), Defaults())
 	if err != nil || !a.Failed || a.Text != "there is no reference: no SYSTEM_ARCHITECTURE.md" {

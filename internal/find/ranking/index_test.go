@@ -18,6 +18,7 @@ import (
 	"ken/internal/know/catalog"
 	"ken/internal/know/index"
 	"ken/internal/testkit"
+	"ken/internal/testkit/findtest"
 )
 
 // counting is an Indexer that says how often it was asked.
@@ -53,9 +54,7 @@ func loaded(t *testing.T, indexer ranking.Indexer, list ...*capability.Capabilit
 	if indexer != nil {
 		cfg.Attachment = ranking.IndexedBy(indexer)
 	}
-	c := testkit.Must(catalog.New(cfg))(t)
-	testkit.OK(t, c.Load(t.Context()))
-	return c
+	return findtest.Catalog(t, cfg)
 }
 
 // finds returns the ids that a search of a snapshot finds.

@@ -416,20 +416,6 @@ func TestBadWeights(t *testing.T) {
 	}
 }
 
-// TestFitTellsForeignMessages: what a catalog can do fits better than what it
-// cannot.
-func TestFitTellsForeignMessages(t *testing.T) {
-	v := viewOf(indextest.Office()...)
-	fit := func(text string) float64 { return v.Search(Query{Text: text}, 5, nil).Fit }
-	for _, foreign := range []string{"play a song by the Beatles", "how many people live on another planet", "tell me a joke about two cats"} {
-		for _, ours := range []string{"search flights to Oslo", "send an email to Anna", "weather forecast for Oslo"} {
-			if fit(foreign) >= fit(ours) {
-				t.Errorf("Fit(%q) = %v, not below Fit(%q) = %v", foreign, fit(foreign), ours, fit(ours))
-			}
-		}
-	}
-}
-
 // TestSearchFromManyGoroutines: searches do not share what they work with.
 func TestSearchFromManyGoroutines(t *testing.T) {
 	large := indextest.Office()

@@ -4,14 +4,18 @@
 package findtest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"strings"
 
 	"pgregory.net/rapid"
 
 	"ken/capability"
 	"ken/internal/know/catalog"
+	"ken/internal/testkit"
 )
 
 // A Thing is a capability and what it holds.
@@ -152,4 +156,57 @@ func Detail() *rapid.Generator[capability.Detail] {
 		d.Schema, _ = json.Marshal(map[string]any{"properties": properties, "required": must})
 		return d
 	})
+}
+
+// Catalog makes a catalog and loads its sources.
+func Catalog(t interface {
+	Helper()
+	Fatal(args ...any)
+}, cfg catalog.Config,
+) *catalog.Catalog {
+	t.Helper()
+	c := testkit.Must(catalog.New(cfg))(t)
+	testkit.OK(t, c.Load(context.Background()))
+	return c
+}
+
+// Hashed is an honest embedder: each word points somewhere, and a text to where
+// its words point together.
+type Hashed struct{}
+
+const hashedDims = 64
+
+func (Hashed) Model() string   { return "hashed-words" }
+func (Hashed) Dimensions() int { return hashedDims }
+
+func (Hashed) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = HashedVector(text)
+	}
+	return out, nil
+}
+
+// HashedVector is the vector that Hashed makes of a text.
+func HashedVector(text string) []float32 {
+	v := make([]float32, hashedDims)
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' }) {
+		h := fnv.New64a()
+		h.Write([]byte(word))
+		bits := h.Sum64()
+		for k := range v {
+			v[k] += float32(int(bits>>k&1)*2 - 1)
+		}
+	}
+	length := 0.0
+	for _, x := range v {
+		length += float64(x * x)
+	}
+	if length == 0 {
+		v[0], length = 1, 1
+	}
+	for k := range v {
+		v[k] /= float32(math.Sqrt(length))
+	}
+	return v
 }
