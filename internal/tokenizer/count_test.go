@@ -10,55 +10,36 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
 	"ken/internal/testkit"
 )
 
-// samples are texts of many scripts and shapes.
-var samples = map[string]string{
-	"english":     "The quick brown fox jumps over the lazy dog. It doesn't mind; they've all seen it before, and we'll see it again. I'D say SHE'S right.",
-	"prose":       "When a ship leaves the harbour early in the morning, the people on the pier can hear the engine long after the hull has gone into the fog.\n\nNobody counts the minutes. An internationalization consultant, unusually, did.",
-	"german":      "Größere Übungen führen öfter zu schöneren Straßenbahnhaltestellenverzeichnissen.",
-	"french":      "L'été dernier, à l'hôtel, Noël s'était déjà achevé; ça n'a gêné personne.",
-	"vietnamese":  "Tiếng Việt có nhiều dấu, người học thường quên chúng ở đâu đó.",
-	"turkish":     "İstanbul'da ışıklar sönünce DIŞARI çıktık.",
-	"decomposed":  "e\u0301te\u0301 A\u030aB \u0301ABC \u0301 x\u0327\u0301y \u0301abc'S",
-	"russian":     "Съешь же ещё этих мягких французских булок, да выпей чаю. ОБЪЯВЛЕНИЕ!",
-	"greek":       "Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί.",
-	"hebrew":      "דג סקרן שט בים מאוכזב ולפתע מצא חברה.",
-	"arabic":      "نص حكيم له سر قاطع وذو شأن عظيم مكتوب على ثوب أخضر ومغلف بجلد أزرق.",
-	"hindi":       "ऋषियों को सताने वाले दुष्ट राक्षसों के राजा रावण का सर्वनाश करने वाले भगवान श्रीराम।",
-	"tamil":       "அனைத்து மனிதர்களும் சுதந்திரமாகவே பிறக்கின்றனர்.",
-	"georgian":    "ყველა ადამიანი იბადება თავისუფალი და თანასწორი.",
-	"armenian":    "Բոլոր մարդիկ ծնվում են ազատ ու հավասար։",
-	"thai":        "เป็นมนุษย์สุดประเสริฐเลิศคุณค่ากว่าบรรดาฝูงสัตว์เดรัจฉาน",
-	"chinese":     "我能吞下玻璃而不伤身体。天地玄黄，宇宙洪荒；日月盈昃，辰宿列张。删除阅读棋牌微信北京。",
-	"traditional": "人人生而自由，在尊嚴和權利上一律平等。鸿龘𠀀𠜎。",
-	"japanese":    "いろはにほへとちりぬるを。カタカナとひらがなと漢字が混ざったフォーマットのファイル。ｱｲｳ",
-	"korean":      "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. 좋은 값 많이 읽습니다.",
-	"emoji":       "👩‍👩‍👧‍👦 🏳️‍🌈 👍🏽 🇩🇪🇯🇵 ❤️‍🔥 1️⃣ 😀😀😀 🙂",
-	"symbols":     "≤ ≥ → ⇒ ∀x∈ℝ: ⌈x⌉ ≠ ½·x²  ⅣⅤ ①② ٣٤٥ १२३४५",
-	"code":        "func (h *heap) push(x uint64) {\n\ts := append(*h, x)\n\tfor i := len(s) - 1; i > 0; {\n\t\tif s[i/2] <= x { break }\n\t}\n}\n// TODO(x): naïve\n",
-	"python":      "class HTTPServerError(Exception):\n    def __init__(self, *, status_code: int = 500):\n        super().__init__(f\"{status_code!r}\")\n",
-	"json":        `{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string","description":"e.g. Paris"},"days":{"type":"integer","default":3}},"required":["city"]}}`,
-	"hex":         "deadbeef 0xCAFEBABE 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-	"uuid":        "6f1c1f7e-3f62-4a4d-9d9e-0b6a7c2f1e55, 00000000-0000-0000-0000-000000000000",
-	"digits":      "1 12 123 1234 12345 3.14159265358979 2024-02-29T23:59:60Z +49 (0)30 1234567",
-	"punctuation": strings.Repeat("=", 77) + "\n" + strings.Repeat("-*", 31) + "!!!???...///\\\\\\ ,,, \"'\"'\n/// //\n",
-	"newlines":    "a\r\nb\r\n\r\nc\n\n\n d\r\re\n/f !\n/\r/ g",
-	"blank lines": "a\n \nb\n  \n\t\n   c   \n",
-	"spaces":      "a  b   c\td\t\te \u00a0f\u3000g\u2003\u2003h \u0085 i\u2028j" + strings.Repeat(" ", 100) + "k  ",
-	"special":     "<|endoftext|> and <|im_start|>system<|im_end|>",
-	"camel":       "getHTTPResponseCodeForURL parseXMLDocument snake_case_identifier SCREAMING_SNAKE kebab-case-word v2Beta1API",
-	"odd case":    "IT'S we'RE I'Ll y'ſ ǅAǅa ʰaʰA 漢A漢Bc漢AB don't'd",
-	"invalid":     "ok\xff\xfe ab\xe2\x82 \xf0\x9f\x98x\xc3(\x80\x80\x80 \xffabc",
-	"zero":        "\x00\x01\x02 a\x00b\x7f\u200b\ufeff\u200d",
-	"one word":    strings.Repeat("a", 1000),
-	"one script":  strings.Repeat("漢字仮名", 300),
-	"nonsense":    "qzxj blorptish xqzkjvwpf GRBLTX zzyzx",
-	"empty":       "",
-}
+// samples are texts of many scripts and shapes: those of testdata/samples.txtar, and
+// what an editor might change.
+var samples = func() map[string]string {
+	out := map[string]string{
+		"decomposed":  "e\u0301te\u0301 A\u030aB \u0301ABC \u0301 x\u0327\u0301y \u0301abc'S",
+		"punctuation": strings.Repeat("=", 77) + "\n" + strings.Repeat("-*", 31) + "!!!???...///\\\\\\ ,,, \"'\"'\n/// //\n",
+		"newlines":    "a\r\nb\r\n\r\nc\n\n\n d\r\re\n/f !\n/\r/ g",
+		"blank lines": "a\n \nb\n  \n\t\n   c   \n",
+		"spaces":      "a  b   c\td\t\te \u00a0f\u3000g\u2003\u2003h \u0085 i\u2028j" + strings.Repeat(" ", 100) + "k  ",
+		"invalid":     "ok\xff\xfe ab\xe2\x82 \xf0\x9f\x98x\xc3(\x80\x80\x80 \xffabc",
+		"zero":        "\x00\x01\x02 a\x00b\x7f\u200b\ufeff\u200d",
+		"one word":    strings.Repeat("a", 1000),
+		"one script":  strings.Repeat("漢字仮名", 300),
+		"empty":       "",
+	}
+	archive, err := txtar.ParseFile("testdata/samples.txtar")
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range archive.Files {
+		out[f.Name] = strings.TrimSuffix(string(f.Data), "\n")
+	}
+	return out
+}()
 
 // reference is the pattern as the regexp package reads it, except for the
 // lookahead, which it lacks.
