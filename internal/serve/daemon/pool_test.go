@@ -105,6 +105,22 @@ func TestPool(t *testing.T) {
 	})
 }
 
+// must ends the test if something that it needs failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// works reports what failed.
+func works(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s = %v", what, err)
+	}
+}
+
 // equal compares what there is with what there should be.
 func equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()

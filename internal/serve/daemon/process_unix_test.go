@@ -344,19 +344,3 @@ func TestDescriptorsStay(t *testing.T) {
 		t.Errorf("Ask = %v, %v; want a daemon that runs", g, err)
 	}
 }
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// works reports what failed.
-func works(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s = %v", what, err)
-	}
-}
