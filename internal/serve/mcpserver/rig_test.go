@@ -28,7 +28,7 @@ import (
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -126,7 +126,7 @@ func newBench(t testing.TB, fill func(*bench)) *bench {
 	for _, c := range b.own {
 		builtin.Put(c, capability.Detail{Schema: json.RawMessage(nameSchema)})
 	}
-	d := doortest.Open(t, doortest.Load(t, servers{b.memory}, builtin), doortest.Load(t, own), func(s *policy.Settings) {
+	d := runtest.Open(t, runtest.Load(t, servers{b.memory}, builtin), runtest.Load(t, own), func(s *policy.Settings) {
 		s.Rules = []policy.Rule{{ID: "no.guard", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "an intern does not guard", Where: "test:1"}}
 	})
 	d.Run(t, storetest.Address(t), nil, func() runner.Executors {

@@ -23,7 +23,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/testkit"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 )
 
 // benchDoor opens a door to 6,067 real tools.
@@ -38,7 +38,7 @@ func benchDoor(tb testing.TB) *door.Door {
 	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
 	must(tb, err)
 	must(tb, c.Load(context.Background()))
-	d := doortest.Open(tb, c, nil, nil)
+	d := runtest.Open(tb, c, nil, nil)
 	if n := d.View(ann.Principal).Stats().Capabilities; n != 6067 {
 		tb.Fatalf("the catalog has %d tools, want 6067", n)
 	}

@@ -17,7 +17,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 )
 
 var (
@@ -82,7 +82,7 @@ func newRig(t *testing.T, things []thing, waiting context.Context, own ...capabi
 	for _, c := range own {
 		o.Put(c, capability.Detail{})
 	}
-	d := doortest.Open(t, doortest.Load(t, group{m, []string{"calendar_list", "vault", "weather", "nowhere"}}), doortest.Load(t, o), func(s *policy.Settings) {
+	d := runtest.Open(t, runtest.Load(t, group{m, []string{"calendar_list", "vault", "weather", "nowhere"}}), runtest.Load(t, o), func(s *policy.Settings) {
 		s.Rules = []policy.Rule{{ID: "no.vault", Effect: policy.Deny, Capabilities: []string{hidden}, Roles: []string{"intern"}, Reason: "not for interns", Where: "test:1"}}
 	})
 	r := &rig{T: t, catalog: d.Catalog, door: d.Door, memory: m, cases: &CaseFile{Path: t.TempDir() + "/eval/cases.jsonl", Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}}

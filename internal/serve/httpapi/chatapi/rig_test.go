@@ -34,7 +34,7 @@ import (
 	"ken/internal/talk/session"
 	"ken/internal/talk/slash"
 	"ken/internal/testkit"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -103,7 +103,7 @@ func open(t testing.TB) *rig {
 		<-ctx.Done()
 		return capability.Result{}, ctx.Err()
 	})
-	d := doortest.Open(t, doortest.Load(t, r.memory), nil, func(s *policy.Settings) {
+	d := runtest.Open(t, runtest.Load(t, r.memory), nil, func(s *policy.Settings) {
 		s.Intents, s.Permissions = policy.Off, map[policy.Permission]policy.Effect{}
 		s.Rules = []policy.Rule{{ID: "ask.save", Effect: policy.Ask, Capabilities: []string{"tool:save"}, Reason: "the tests say so", Where: "test:1"}}
 		all := policy.Mode{Groups: []policy.Group{policy.GroupRead, policy.GroupEdit, policy.GroupCommand, policy.GroupMCP}}

@@ -21,7 +21,7 @@ import (
 	"ken/internal/know/source"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	m := source.NewMemory("test", capability.TrustUser)
 	m.Put(capability.Capability{Name: "weather", Description: "Weather forecast"}, capability.Detail{})
 	m.Put(capability.Capability{Name: "guard", Description: "Guard the gate"}, capability.Detail{})
-	d := doortest.Open(t, doortest.Load(t, m), nil, func(s *policy.Settings) {
+	d := runtest.Open(t, runtest.Load(t, m), nil, func(s *policy.Settings) {
 		s.Rules = []policy.Rule{{ID: "no.interns", Effect: policy.Deny, Capabilities: []string{"tool:guard"}, Roles: []string{"intern"}, Reason: "no", Where: "test:1"}}
 	})
 	return &rig{cfg: Config{

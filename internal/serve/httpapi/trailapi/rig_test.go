@@ -28,7 +28,7 @@ import (
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/talk/slash"
 	"ken/internal/testkit"
-	"ken/internal/testkit/doortest"
+	"ken/internal/testkit/runtest"
 	"ken/internal/testkit/storetest"
 )
 
@@ -124,7 +124,7 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	rg := &rig{t: t, source: toolSource()}
-	d := doortest.Open(t, doortest.Load(t, rg.source), nil, func(s *policy.Settings) {
+	d := runtest.Open(t, runtest.Load(t, rg.source), nil, func(s *policy.Settings) {
 		s.Rules = []policy.Rule{{ID: "test.ask", Effect: policy.Ask, Scope: policy.Session, Capabilities: []string{"tool:write"}, Reason: "it writes", Where: "test:1"}}
 	})
 	limits := runner.Limits{Timeout: testkit.Patience, Grace: 100 * time.Millisecond, Inline: 8 << 20, DataBytes: 8 << 20}.Always

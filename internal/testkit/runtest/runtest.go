@@ -1,6 +1,6 @@
-// Package doortest opens a real door over made-up capabilities: with rules, and
+// Package runtest opens a real door over made-up capabilities: with rules, and
 // with a runner that makes calls under them and puts them on record.
-package doortest
+package runtest
 
 import (
 	"context"
