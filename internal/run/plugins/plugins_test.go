@@ -48,26 +48,24 @@ func (f fake) Executors() map[string]capability.Invoker {
 // TestStart: plugins start in their order, and those that started are stopped,
 // also if a later one fails.
 func TestStart(t *testing.T) {
-	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
-		list func(did *[]string) []plugin.Plugin
+		list []fake
 		err  string
 		did  []string
 	}{
-		"two": {func(d *[]string) []plugin.Plugin {
-			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "b", did: d}}
-		}, "", []string{"start a", "start b", "stop b", "stop a"}},
-		"no name": {func(d *[]string) []plugin.Plugin { return []plugin.Plugin{fake{did: d}} }, "the name is empty or taken", nil},
-		"the same": {func(d *[]string) []plugin.Plugin {
-			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "a", did: d}}
-		}, "the name is empty or taken", []string{"start a", "stop a"}},
-		"a broken one": {func(d *[]string) []plugin.Plugin {
-			return []plugin.Plugin{fake{name: "a", did: d}, fake{name: "b", err: broken, did: d}}
-		}, "start the plugin b: broken", []string{"start a", "start b", "stop a"}},
+		"two":          {[]fake{{name: "a"}, {name: "b"}}, "", []string{"start a", "start b", "stop b", "stop a"}},
+		"no name":      {[]fake{{}}, "the name is empty or taken", nil},
+		"the same":     {[]fake{{name: "a"}, {name: "a"}}, "the name is empty or taken", []string{"start a", "stop a"}},
+		"a broken one": {[]fake{{name: "a"}, {name: "b", err: errors.New("broken")}}, "start the plugin b: broken", []string{"start a", "start b", "stop a"}},
 	} {
 		var did []string
+		var list []plugin.Plugin
+		for _, f := range tt.list {
+			f.did = &did
+			list = append(list, f)
+		}
 		var closers []func() error
-		_, err := plugins.Start(t.Context(), tt.list(&did), func(c func() error) { closers = append(closers, c) })
+		_, err := plugins.Start(t.Context(), list, func(c func() error) { closers = append(closers, c) })
 		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%s: Start = %v, want %q", name, err, tt.err)
 		}

@@ -38,6 +38,20 @@ func hanging(release <-chan struct{}, invoked *atomic.Int64) tool {
 	}
 }
 
+// leftBehind returns what an error of Close names.
+func leftBehind(t *testing.T, err error) (names []string) {
+	t.Helper()
+	if u, ok := errors.AsType[*Unended](err); ok {
+		for _, c := range u.Calls {
+			names = append(names, string(c.Target))
+			if !strings.Contains(err.Error(), string(c.Target)) {
+				t.Errorf("Close() = %v, want %s in it", err, c.Target)
+			}
+		}
+	}
+	return names
+}
+
 // TestCloseIsBounded: whatever calls do, Close ends, names what runs on, and
 // every call has one result and one closing record.
 func TestCloseIsBounded(t *testing.T) {
@@ -70,15 +84,7 @@ func TestCloseIsBounded(t *testing.T) {
 				if took := time.Since(begin); took != tt.took {
 					t.Errorf("Close() took %v, want %v", took, tt.took)
 				}
-				var names []string
-				if u, ok := errors.AsType[*Unended](err); ok {
-					for _, c := range u.Calls {
-						names = append(names, string(c.Target))
-						if !strings.Contains(err.Error(), string(c.Target)) {
-							t.Errorf("Close() = %v, want %s in it", err, c.Target)
-						}
-					}
-				}
+				names := leftBehind(t, err)
 				if !slices.Equal(names, tt.names) || (err == nil) != (len(tt.names) == 0) {
 					t.Errorf("Close() = %v, want %v named", err, tt.names)
 				}
@@ -128,8 +134,8 @@ func TestStoppedCallBeginsNothing(t *testing.T) {
 		errs := make(chan error, 1)
 		go func() { _, err := r.Invoke(t.Context(), callOf("write", `{"text":"a"}`)); errs <- err }()
 		synctest.Wait()
-		if u, ok := errors.AsType[*Unended](r.Close(t.Context())); !ok || len(u.Calls) != 1 {
-			t.Errorf("Close() = %v, want the call named", u)
+		if names := leftBehind(t, r.Close(t.Context())); len(names) != 1 {
+			t.Errorf("Close() names %q, want the call", names)
 		}
 		close(release)
 		if err := <-errs; !errors.Is(err, errClosing) {
@@ -162,9 +168,8 @@ func TestCloseLeavesTheUnknownUnknown(t *testing.T) {
 	errs := make(chan error, 1)
 	go func() { _, err := r.Invoke(t.Context(), call); errs <- err }()
 	<-begun
-	u, ok := errors.AsType[*Unended](r.Close(t.Context()))
-	if !ok || len(u.Calls) != 1 || u.Calls[0].Target != "tool:write" {
-		t.Errorf("Close() = %+v, want tool:write named", u)
+	if names := leftBehind(t, r.Close(t.Context())); !slices.Equal(names, []string{"tool:write"}) {
+		t.Errorf("Close() names %q, want tool:write", names)
 	}
 	if err := <-errs; !errors.Is(err, errClosing) {
 		t.Errorf("Invoke() = %v, want that Ken closes", err)
@@ -247,12 +252,7 @@ func TestCloseWithADeafStore(t *testing.T) {
 				if took := time.Since(begin); took != tt.took || !errors.Is(err, tt.cause) {
 					t.Errorf("Close() = %v after %v, want %v after %v", err, took, tt.cause, tt.took)
 				}
-				var names []string
-				if u, ok := errors.AsType[*Unended](err); ok {
-					for _, c := range u.Calls {
-						names = append(names, string(c.Target))
-					}
-				}
+				names := leftBehind(t, err)
 				if !slices.Equal(names, tt.names) {
 					t.Errorf("Close() = %v, want %v named", err, tt.names)
 				}

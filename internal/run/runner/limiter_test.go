@@ -169,14 +169,34 @@ func TestWaitsTooLong(t *testing.T) {
 	}
 }
 
-// TestFairTurns: principals take turns, then the sessions of a principal, then
-// the extensions of a session; within an extension, the oldest call is first.
-func TestFairTurns(t *testing.T) {
-	l, _ := Limits{Concurrent: 1, PerExtension: 1}.filled()
+// busy makes a limiter with one call that runs, of the extension x.
+func busy(t *testing.T, limits Limits) *limiter {
+	t.Helper()
+	l, err := limits.filled()
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := newLimiter(l.Always, nil)
 	if w, err := g.ask("x", whose{}); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
+	return g
+}
+
+// mustWait asks for a place and must wait for it.
+func mustWait(t *testing.T, g *limiter, ext string, who whose) *waiter {
+	t.Helper()
+	w, err := g.ask(ext, who)
+	if w == nil || err != nil {
+		t.Fatalf("ask(%s, %+v) = %v, %v, want to wait", ext, who, w, err)
+	}
+	return w
+}
+
+// TestFairTurns: principals take turns, then the sessions of a principal, then
+// the extensions of a session; within an extension, the oldest call is first.
+func TestFairTurns(t *testing.T) {
+	g := busy(t, Limits{Concurrent: 1, PerExtension: 1})
 	type waits struct {
 		*waiter
 		name, ext string
@@ -186,10 +206,7 @@ func TestFairTurns(t *testing.T) {
 	add := func(n int, principal, session, ext string) {
 		for i := range n {
 			who := whose{principal: principal, session: session}
-			w, err := g.ask(ext, who)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := mustWait(t, g, ext, who)
 			all = append(all, &waits{w, fmt.Sprintf("%s/%s/%s%d", principal, session, ext, i), ext, who})
 		}
 	}
@@ -221,23 +238,14 @@ func TestFairTurns(t *testing.T) {
 // TestManySessionsAreOneCaller: a program that spreads its calls over many sessions
 // gets no more turns than the person it works for, and cannot fill the queue.
 func TestManySessionsAreOneCaller(t *testing.T) {
-	l, _ := Limits{Concurrent: 1, PerExtension: 1, Queue: 20, QueuePerExtension: 20}.filled()
-	g := newLimiter(l.Always, nil)
-	if w, err := g.ask("x", whose{}); w != nil || err != nil {
-		t.Fatal(w, err)
-	}
+	g := busy(t, Limits{Concurrent: 1, PerExtension: 1, Queue: 20, QueuePerExtension: 20})
 	for i := range 20 {
-		if _, err := g.ask("x", whose{principal: "ann", caller: "agent", session: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
+		mustWait(t, g, "x", whose{principal: "ann", caller: "agent", session: fmt.Sprint(i)})
 	}
 	if _, err := g.ask("x", whose{principal: "ann", caller: "agent", session: "one more"}); err == nil {
 		t.Error("the agent's 21st call waits in a queue of 20")
 	}
-	w, err := g.ask("x", whose{principal: "ann", caller: "person", session: "s"})
-	if err != nil {
-		t.Fatalf("the person's call is rejected: %v", err)
-	}
+	w := mustWait(t, g, "x", whose{principal: "ann", caller: "person", session: "s"})
 	g.leave("x", whose{})
 	g.leave("x", whose{principal: "ann"})
 	if !w.admitted {
@@ -256,18 +264,10 @@ func TestQueueIsShared(t *testing.T) {
 		{Limits{Concurrent: 1, Queue: 4}, "limits.queue"},
 		{Limits{Concurrent: 1, Queue: 100, QueuePerExtension: 4}, "limits.queuePerExtension"},
 	} {
-		l, _ := tt.limits.filled()
-		g := newLimiter(l.Always, nil)
-		if w, err := g.ask("x", whose{}); w != nil || err != nil {
-			t.Fatal(w, err)
-		}
+		g := busy(t, tt.limits)
 		var flood, other []*waiter
 		for range 4 {
-			w, err := g.ask("x", whose{principal: "ann", session: "flood"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			flood = append(flood, w)
+			flood = append(flood, mustWait(t, g, "x", whose{principal: "ann", session: "flood"}))
 		}
 		refused := func(err error) bool {
 			e, ok := errors.AsType[*capability.Error](err)
@@ -277,11 +277,7 @@ func TestQueueIsShared(t *testing.T) {
 			t.Errorf("%s: one more of the flood = %v, want a refusal", tt.knob, err)
 		}
 		for range 2 {
-			w, err := g.ask("x", whose{principal: "ann", session: "other"})
-			if err != nil || w == nil {
-				t.Fatalf("%s: another session = %v, want to wait", tt.knob, err)
-			}
-			other = append(other, w)
+			other = append(other, mustWait(t, g, "x", whose{principal: "ann", session: "other"}))
 		}
 		if _, err := g.ask("x", whose{principal: "ann", session: "other"}); !refused(err) {
 			t.Errorf("%s: a third, where both have two = %v, want a refusal", tt.knob, err)
