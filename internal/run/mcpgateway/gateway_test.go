@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -437,7 +438,9 @@ func TestOddLists(t *testing.T) {
 func TestReplace(t *testing.T) {
 	cfg := Config{CacheDir: t.TempDir()}
 	a, b, c := stdio(t, "a", "plain"), stdio(t, "b", "plain"), stdio(t, "c", "plain")
+	a.Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	g := listed(t, cfg, a, b, c)
+	a.Networks = slices.Clone(a.Networks) // which is no change
 	was := byID(load(t, g))
 	pids := map[string]int{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -471,6 +474,11 @@ func TestReplace(t *testing.T) {
 		t.Errorf("Sources() after Replace = %v", now)
 	}
 	refused(t, g, callAs("ada", "", "c/echo", ""), capability.NotFound)
+	a.Networks = nil // the proxy of a running server has those of its start
+	g.Replace([]Server{a})
+	if got := pidOf(t, g, "ada", "", "a"); got == pids["a"] {
+		t.Error("a server whose networks changed was not restarted")
+	}
 }
 
 // TestFilesHoldNoSecrets looks through everything that was written.

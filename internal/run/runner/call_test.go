@@ -1,15 +1,11 @@
 package runner
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"ken/capability"
-	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
 )
 
@@ -59,30 +55,4 @@ func TestSurfaceOfCall(t *testing.T) {
 		c.Surface = func(context.Context, capability.Call) policy.Surface { return policy.SurfaceRun }
 	})
 	succeeds(t, fixed, call)
-}
-
-// TestSecretsInResults: a secret that Ken knows is in no part of a result, for a
-// model as for what is kept; what only looks like one stays.
-func TestSecretsInResults(t *testing.T) {
-	const value = "hunter2-abcdef"
-	x := tool{invoke: func(context.Context, capability.Call) (capability.Result, error) {
-		return capability.Result{Parts: []capability.Part{
-			{Text: "token=" + value + " and password=plain-word"}, {JSON: json.RawMessage(`{"a":"` + value + `"}`)}, {JSON: json.RawMessage(`{"b":1}`)},
-			{Data: []byte("\xff" + value), MIME: "image/png"}, {Link: "https://x.test/?k=" + value},
-		}}, nil
-	}}
-	held := &audit.Redactor{}
-	held.Hold(value)
-	r := newRig(t, x, func(c *Config) { c.Redactor = held })
-	res, err := r.Invoke(t.Context(), callOf("look", `{"text":"a"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, _ := json.Marshal(res)
-	if bytes.Contains(all, []byte(value)) || bytes.Contains(res.Parts[3].Data, []byte(value)) {
-		t.Errorf("the result holds the secret: %s", all)
-	}
-	if !strings.Contains(res.Parts[0].Text, "plain-word") || string(res.Parts[2].JSON) != `{"b":1}` || !json.Valid(res.Parts[1].JSON) {
-		t.Errorf("the result lost something else: %s", all)
-	}
 }

@@ -115,9 +115,16 @@ func (l *liveText) Progress(_, _ float64, message string) { l.notes.WriteString(
 func (l *liveText) Note(_, _ string, data json.RawMessage) { l.notes.Write(data) }
 
 // TestSecretsNowhere: what a call writes while it runs, its error, its questions
-// and what is noted about it are as clean as its result.
+// and what is noted about it are as clean as its result. What only looks like a secret
+// stays.
 func TestSecretsNowhere(t *testing.T) {
 	x := tool{invoke: func(_ context.Context, c capability.Call) (capability.Result, error) {
+		if c.Target == "tool:write" {
+			return capability.Result{Parts: []capability.Part{
+				{Text: "token=" + deployToken + " and password=plain-word"}, {JSON: json.RawMessage(`{"a":"` + deployToken + `"}`)}, {JSON: json.RawMessage(`{"b":1}`)},
+				{Data: []byte("\xff" + deployToken), MIME: "image/png"}, {Link: "https://x.test/?k=" + deployToken},
+			}}, nil
+		}
 		out := c.Live.(capability.Streams)
 		io.WriteString(out, "it is deploy-47")
 		io.WriteString(out, "11-token-long.\nand dep")
@@ -131,6 +138,11 @@ func TestSecretsNowhere(t *testing.T) {
 		}
 	}}
 	r := newRig(t, x, func(c *Config) { c.Redactor = knowing() })
+	clean := succeeds(t, r, callOf("write", `{"text":"a"}`))
+	if all, _ := json.Marshal(clean); strings.Contains(string(all)+string(clean.Parts[3].Data), deployToken) ||
+		!strings.Contains(clean.Parts[0].Text, "plain-word") || string(clean.Parts[2].JSON) != `{"b":1}` || !json.Valid(clean.Parts[1].JSON) {
+		t.Errorf("the result has the secret, or lost something else: %s", all)
+	}
 	live := &liveText{}
 	call := callOf("look", `{"text":"a"}`)
 	call.Live = live
