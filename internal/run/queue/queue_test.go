@@ -31,16 +31,7 @@ func TestClaimPastUnreadable(t *testing.T) {
 	s := storetest.Open(t, storetest.Address(t))
 	q := queue.NewStored(s, queue.StoredConfig{})
 	ctx := t.Context()
-	add := func(change func(*queue.Job)) queue.Job {
-		t.Helper()
-		j := queuetest.Job("ann", "", 0)
-		change(&j)
-		j, err := q.Add(ctx, j)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return j
-	}
+	add := func(change func(*queue.Job)) queue.Job { return (&shop{Stored: q}).add(t, "write", change) }
 	first := add(func(j *queue.Job) { j.Priority = 100 })
 	gone := add(func(j *queue.Job) { j.Priority = 99 })
 	due := add(func(j *queue.Job) { j.At = time.Now().Add(time.Millisecond) })
