@@ -9,10 +9,10 @@ import (
 	"ken/internal/testkit"
 )
 
-// labelled reads testdata/labelled.txt.
-func labelled(t *testing.T) (list []*capability.Capability, messages, wanted []string) {
+// labelled reads cards, and messages with the cards that they call for.
+func labelled(t *testing.T, file string) (list []*capability.Capability, messages, wanted []string) {
 	t.Helper()
-	data := testkit.Must(os.ReadFile("testdata/labelled.txt"))(t)
+	data := testkit.Must(os.ReadFile(file))(t)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		label, text, ok := strings.Cut(line, ": ")
@@ -31,7 +31,7 @@ func labelled(t *testing.T) (list []*capability.Capability, messages, wanted []s
 
 // quality counts cards over all messages.
 func quality(t *testing.T, cfg Config) (precision, recall float64) {
-	list, messages, wanted := labelled(t)
+	list, messages, wanted := labelled(t, "testdata/labelled.txt")
 	s := Compile(list)
 	right, shown, want := 0, 0, 0
 	for i, text := range messages {
