@@ -42,40 +42,26 @@ func TestS247Fields(t *testing.T) {
 	cfg := Defaults()
 	cfg.TailRelevance = 0
 	a := w.callWith(t, ToolDiscover, `{"query":"search the web for pages"}`, cfg)
-	if got, want := keysOf(t, a.Data), []string{"capabilities", "totalIndexed"}; !slices.Equal(got, want) {
-		t.Errorf("keys = %v, want %v", got, want)
+	if best := a.Data.(Capabilities).Capabilities[0]; best.Relevance < 0.2 { // three are about as likely
+		t.Errorf("the relevance of %s is %v, want at least 0.2", best.ID, best.Relevance)
 	}
-	data := a.Data.(Capabilities)
-	byID := map[capability.ID]Listed{}
-	for _, c := range data.Capabilities {
-		byID[c.ID] = c
-		if r := fmt.Sprintf("%.2f", c.Relevance); c.Relevance < 0 || c.Relevance > 1 || fmt.Sprint(c.Relevance) != strings.TrimRight(strings.TrimRight(r, "0"), ".") {
-			t.Errorf("relevance of %s = %v, want two decimals within 0 and 1", c.ID, c.Relevance)
-		}
-	}
-	if len(byID) != 3 {
-		t.Fatalf("capabilities = %+v, want all three", data.Capabilities)
-	}
-	seed := []string{"available", "category", "description", "id", "kind", "name", "relevance"}
-	if got := keysOf(t, byID["tool:web-search"]); !slices.Equal(got, seed) {
-		t.Errorf("keys of an available one = %v, want %v", got, seed)
-	}
-	want := byID["tool:web-search"]
-	want.ID, want.Name, want.Kind, want.Description, want.Category, want.Available = "tool:web-search", "web-search", "tool", "Search the web for pages", "information", true
-	if got := byID["tool:web-search"]; fmt.Sprint(got) != fmt.Sprint(want) || got.Relevance < 0.2 { // three are about as likely
-		t.Errorf("web-search = %+v, want %+v", got, want)
-	}
-	if got := byID["tool:web-pay"]; got.Available || len(got.Missing) != 1 || got.Loadable || got.ExtensionID != "" { // a key that no format defines
-		t.Errorf("web-pay = %+v, want what is missing, and no extension", got)
+	// A relevance has two decimals. An extension is loadable by its own name; a key of
+	// another's text makes nothing loadable.
+	got := regexp.MustCompile(`"relevance":0(\.\d\d?)?,`).ReplaceAllString(string(testkit.Must(json.Marshal(a.Data))(t)), `"relevance":R,`)
+	const want = `{"capabilities":[` +
+		`{"id":"tool:web-search","name":"web-search","kind":"tool","description":"Search the web for pages","category":"information","relevance":R,"available":true},` +
+		`{"id":"tool:web-pay","name":"web-pay","kind":"tool","description":"Search the web for prices","category":"general","relevance":R,"available":false,` +
+		`"missing":["the secret KEY is not set; run ken secret set KEY, or put it into the environment"]},` +
+		`{"id":"extension:web-kit","name":"web-kit","kind":"extension","description":"Search the web in many ways","category":"general","relevance":R,"available":false,` +
+		`"missing":["it is turned off"],"loadable":true,"extensionId":"web-kit"}],"totalIndexed":3}`
+	if got != want {
+		t.Errorf("answer = %s\nwant %s", got, want)
 	}
 	packaged := &catalog.Entry{Capability: &capability.Capability{
 		Kind: capability.KindTool, Name: "web-buy", RequiredTools: []string{"extension:shop"}, Origin: capability.Origin{Format: capability.FormatExtension},
 	}}
 	if got := aboutOf(packaged); !got.Loadable || got.ExtensionID != "shop" {
 		t.Errorf("web-buy = %+v, want it loadable with extension shop", got)
-	}
-	if got := byID["extension:web-kit"]; !got.Loadable || got.ExtensionID != "web-kit" {
-		t.Errorf("web-kit = %+v, want it loadable by its own name", got)
 	}
 	if !strings.Contains(a.Text, "tool:web-pay web-pay() Search the web for prices [not available: the secret KEY is not set") {
 		t.Errorf("text = %q, want the reason with web-pay", a.Text)
