@@ -149,7 +149,7 @@ func (m *model) settle(t *modelTicket, a approval.Answer) {
 func TestModel(t *testing.T) {
 	testkit.CI(t, "goes through a hundred histories")
 	rapid.Check(t, func(r *rapid.T) {
-		address := storetest.Address(t)
+		address := storetest.SQLite(t)
 		var desks [2]*approval.Desk // as two processes have
 		me := ann
 		m := &model{clock: newClock(), quiet: map[string]quiet{}}
