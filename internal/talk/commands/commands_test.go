@@ -8,36 +8,22 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/talk/event"
+	"ken/internal/testkit/doortest"
 )
 
 // A rig is a Set over a real door, whose catalog and rules a test can change.
 type rig struct {
 	*Set
-	catalog *catalog.Catalog
+	*doortest.World
 	memory  *source.Memory
-	rules   *policy.Rules
 	lookups int // how often a schema was read
 }
 
 func owner() capability.Principal { return capability.Principal{ID: "local"} }
-
-func load(t *testing.T, m *source.Memory) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err == nil {
-		err = c.Load(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // open makes a Set with the tool greet, which is hidden from bob, the commands
 // review and tidy, which are prompts, and the program's own tool list_things,
@@ -60,32 +46,23 @@ func open(t *testing.T) *rig {
 	own := source.NewMemory("own", capability.TrustBuiltin)
 	tool(own, "list_things", `{"type":"object","properties":{}}`, "list-things")
 
-	said := policy.Defaults(policy.Personal)
-	said.Rules = []policy.Rule{
-		{ID: "no-greet", Effect: policy.Deny, Capabilities: []string{"tool:greet"}, Principals: []string{"bob"}, Where: "test:1"},
-		{ID: "no-list", Effect: policy.Deny, Capabilities: []string{"tool:list_things"}, Where: "test:2"},
-	}
-	var err error
-	if r.rules, err = policy.Compile(said); err != nil {
-		t.Fatal(err)
-	}
-	r.catalog = load(t, r.memory)
-	tools := load(t, own)
-	d := door.New(door.Config{
-		Catalog: r.catalog, Own: tools, Rules: func() *policy.Rules { return r.rules }, Finder: discover.NewFinder(discover.Parts{Source: r.catalog}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	})
+	r.World = doortest.Open(t, doortest.Config{Source: r.memory, Own: own, Rules: func(rules *policy.Settings) {
+		rules.Rules = []policy.Rule{
+			{ID: "no-greet", Effect: policy.Deny, Capabilities: []string{"tool:greet"}, Principals: []string{"bob"}, Where: "test:1"},
+			{ID: "no-list", Effect: policy.Deny, Capabilities: []string{"tool:list_things"}, Where: "test:2"},
+		}
+	}})
 	r.Set = New(Config{
-		Catalog: r.catalog, Own: tools, Door: d, Owner: owner(),
+		Catalog: r.Catalog, Own: r.Tools, Door: r.Door, Owner: owner(),
 		NoRules: func(p capability.Principal) error {
-			if r.rules == nil {
+			if r.Rules == nil {
 				return errors.New("the file of " + p.ID + " is broken")
 			}
 			return nil
 		},
 		Lookup: func(ctx context.Context, id capability.ID) (*capability.Capability, capability.Detail, error) {
 			r.lookups++
-			for _, c := range []*catalog.Catalog{r.catalog, tools} {
+			for _, c := range []*catalog.Catalog{r.Catalog, r.Tools} {
 				if e, ok := c.Snapshot().Get(id); ok {
 					detail, err := c.Inspect(ctx, e)
 					return e.Capability, detail, err
@@ -141,7 +118,7 @@ func TestAllFollowsTheCatalog(t *testing.T) {
 		ID: "tool:later", Kind: capability.KindTool, Name: "later", Description: "Came later", Run: &capability.Recipe{Runner: "function.later"},
 	}, capability.Detail{})
 	r.memory.Remove("tool:greet")
-	if err := r.catalog.Load(t.Context()); err != nil {
+	if err := r.Catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if now := r.All(); !now.Is("/later") || now.Is("/greet Ada") {
@@ -175,7 +152,7 @@ func TestWithoutRules(t *testing.T) {
 	if err := r.Denied(eve); err != nil {
 		t.Fatalf("with rules Denied = %v", err)
 	}
-	r.rules = nil
+	r.Rules = nil
 	for _, who := range []Caller{{Principal: eve}, {Principal: eve, Agent: true}} {
 		_, err := r.Route(t.Context(), who, "/greet Ada")
 		if capability.KindOf(err) != capability.Denied || !strings.Contains(err.Error(), "the file of eve is broken (no-rules); ken doctor says where") {

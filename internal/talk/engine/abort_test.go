@@ -78,34 +78,12 @@ func TestT09AbortAtEveryEvent(t *testing.T) {
 }
 
 // TestAbortStopsARunningCall: a call that runs when the turn is aborted is
-// stopped, and its result says so.
+// stopped, and its result says so; those after it are not made.
 func TestAbortStopsARunningCall(t *testing.T) {
-	started := make(chan struct{})
-	r := open(t, setting{tools: func(r *rig) {
-		r.tool("tool:slow", "Takes long", anySchema, changing, func(ctx context.Context, _ capability.Call) (capability.Result, error) {
-			close(started)
-			<-ctx.Done()
-			return capability.Result{}, ctx.Err()
-		})
-	}})
-	id := r.begin(llmtest.Replies(answers(invoke("tool:slow", `{}`), save("x"))))
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-started
-		cancel()
-	}()
-	events, err := r.try(ctx, event.Input{Session: id, Text: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done(t, events, event.EndAborted)
-	if got := resultTexts(r.entries(id)); len(got) != 2 || !strings.Contains(got[1], "not made") {
-		t.Errorf("results = %q", got)
-	}
-	if n := r.count("tool:save"); n != 0 {
-		t.Errorf("tool:save ran %d times after the abort", n)
-	}
+	tell(t, []story{{
+		name: "abort", setting: setting{tools: begins}, script: []llmtest.Reply{answers(invoke("tool:slow", `{}`), save("x"))}, made: []string{"tool:slow"},
+		steps: []step{aborted("go", is[event.Output]), func(r *rig, _ string) { done(t, r.events, event.EndAborted) }}, results: []string{"", "not made"},
+	}}, inMemory)
 }
 
 // TestOneTurnAtATime: a second turn of the session is refused while one runs,

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -56,21 +55,5 @@ func TestAccount(t *testing.T) {
 		if first.Added != first.Shown || first.Shown == 0 || second.Added != second.Shown-first.Shown || second.Added < looked {
 			t.Errorf("%s: accounts = %+v, %+v; want the first to add all of it, the second the rest", delivery, first, second)
 		}
-	}
-}
-
-// TestAccountOfACommand: where no model was asked nothing was shown to one.
-func TestAccountOfACommand(t *testing.T) {
-	var ends []event.Done
-	r := open(t, setting{config: func(c *Config) {
-		c.Ended = func(d event.Done, _ time.Time) { ends = append(ends, d) }
-		c.Command = func(context.Context, event.Input) (event.Command, bool, error) {
-			return event.Command{Text: "help"}, true, nil
-		}
-	}})
-	id := r.session()
-	r.say(id, "/greet")
-	if len(ends) != 1 || ends[0].Account != (event.Account{}) || ends[0].Steps != 0 {
-		t.Errorf("ends = %+v, want one with no account", ends)
 	}
 }

@@ -37,24 +37,22 @@ func (badFilter) FilterContext(context.Context, []plugin.File) ([]plugin.File, e
 // what was shown of an answer is kept.
 func TestPanicsEndTheTurn(t *testing.T) {
 	fine := llmtest.Always(text("Hello."))
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		model  llm.Model
 		config func(*Config)
-		want   event.End
 	}{
-		{"model", breaks{}, nil, event.EndFailed},
-		{"model in the middle", breaks{"Once upon a time"}, nil, event.EndFailed},
+		{"model", breaks{}, nil},
+		{"model in the middle", breaks{"Once upon a time"}, nil},
 		{"opening the model", nil, func(c *Config) {
 			c.Model = func(context.Context, session.Head, Retry) (Model, error) { panic("ouch") }
-		}, event.EndFailed},
+		}},
 		{"layer", nil, func(c *Config) {
 			c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []event.Notice, error) { panic("ouch") }
-		}, event.EndFailed},
-		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }, event.EndFailed},
-		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }, event.EndFailed},
-	}
-	for _, tt := range tests {
+		}},
+		{"filter", nil, func(c *Config) { c.Filters = []plugin.ContextFilter{badFilter{}} }},
+		{"rule", nil, func(c *Config) { c.Reads = func(*door.Entry) bool { panic("ouch") } }},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := open(t, setting{})
 			good := r.cfg
@@ -64,10 +62,10 @@ func TestPanicsEndTheTurn(t *testing.T) {
 			}
 			r.model = tt.model
 			if tt.model == nil {
-				r.model = &llmtest.Fake{Script: llmtest.Replies(answers(invoke("tool:greet", `{"name":"A"}`), invoke("tool:greet", `{"name":"B"}`)), text("Done."))}
+				r.model = &llmtest.Fake{Script: llmtest.Replies(answers(greet("A"), greet("B")), text("Done."))}
 			}
 			id := r.session()
-			d := done(t, r.say(id, "hello"), tt.want)
+			d := done(t, r.say(id, "hello"), event.EndFailed)
 			contains(t, "Why", d.Why, "panic: ouch")
 			if b, ok := tt.model.(breaks); ok && b.said != d.Text {
 				t.Errorf("Text = %q, want %q", d.Text, b.said)

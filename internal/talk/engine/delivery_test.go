@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -104,43 +105,6 @@ func TestOwnToolAppears(t *testing.T) {
 	}
 }
 
-// TestOnlyTools: if all tools are sent, there is neither a map nor a tool that
-// searches or calls by id. Everything else is listed once, and the tool that
-// reads texts and the reference stays (S1.05, S2.49). A call of an unknown tool
-// still gets an answer.
-func TestOnlyTools(t *testing.T) {
-	for _, only := range []bool{true, false} {
-		var asked LayerInput
-		r := open(t, setting{only: only, config: func(c *Config) {
-			layers := c.Layers
-			c.Layers = func(ctx context.Context, in LayerInput) ([]prompt.Layer, []event.Notice, error) {
-				asked = in
-				return layers(ctx, in)
-			}
-		}})
-		id := r.begin(llmtest.Replies(answers(call("great", `{"name":"A"}`)), answers(call("greet", `{"name":"A"}`)), text("Done.")))
-		done(t, r.say(id, "hello"), event.EndAnswer)
-		if asked.Delivery != model.Whole || (asked.Map == "") != only || strings.Contains(asked.Map, "skill:roses: Pruning roses in March") == only {
-			t.Errorf("only tools %v: the layers were asked for with %s and the map %q", only, asked.Delivery, asked.Map)
-		}
-		for i, seen := range r.fake.Requests() {
-			names := toolNames(seen.Request.Tools)
-			if slices.Contains(names, toolDiscover) || !slices.Contains(names, toolDescribe) || slices.Contains(names, toolInvoke) {
-				t.Errorf("only tools %v: request %d has %q", only, i+1, names)
-			}
-			if strings.Contains(seen.Request.System, "Available capability categories") || strings.Contains(seen.Request.System, "skill:roses") == only {
-				t.Errorf("only tools %v: the system text is %q", only, seen.Request.System)
-			}
-		}
-		got := resultTexts(r.entries(id))
-		contains(t, "the result", got[0], "There is no tool great", "tool:greet")
-		if strings.Contains(got[0], toolDiscover) {
-			t.Errorf("only tools %v: %q", only, got[0])
-		}
-		contains(t, "the next", got[1], "hello A")
-	}
-}
-
 // TestShortNames: what was shown under a name is called and read by it, through
 // the tools that take any.
 func TestShortNames(t *testing.T) {
@@ -176,41 +140,6 @@ func TestShortNames(t *testing.T) {
 	contains(t, "what was not shown", got[1], "alpha__paint")
 	if called := r.made(); !slices.Equal(slices.Sorted(slices.Values(called)), []string{"tool:alpha/paint", "tool:beta/paint", "tool:beta/paint"}) {
 		t.Errorf("called %v, want alpha's once and beta's twice", called)
-	}
-}
-
-// TestSearchGivesEachToolOnce: searches of one answer give a tool once, and
-// reading what becomes a tool is answered by its name alone.
-func TestSearchGivesEachToolOnce(t *testing.T) {
-	testkit.CI(t, "goes over every delivery mode")
-	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
-		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
-			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
-				r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: delivery})})
-				var last llm.Request
-				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
-					last = s.Request
-					if s.Number == 1 {
-						return answers(call(toolDiscover, `{"query":"thing number 7 with colours"}`), call(toolDiscover, `{"query":"number 7 thing"}`), call(toolDescribe, `{"id":"tool:thing9"}`), call(toolDescribe, `{"id":"tool:thing9"}`))
-					}
-					return text("Done.")
-				})
-				id := r.session()
-				done(t, r.say(id, "hello"), event.EndAnswer)
-				has := given(last.Messages)
-				slices.Sort(has)
-				if len(has) < 2 || !slices.Contains(has, "thing9") || len(slices.Compact(slices.Clone(has))) != len(has) {
-					t.Errorf("given = %v, want each once", has)
-				}
-				got := resultTexts(r.entries(id))
-				if got[2] != "You can call it now: thing9" {
-					t.Errorf("the first reading says %q", got[2])
-				}
-				if !strings.Contains(got[3], "thing number 9") {
-					t.Errorf("the second reading says %q, want the text: nothing became a tool", got[3])
-				}
-			})
-		}
 	}
 }
 
@@ -306,51 +235,49 @@ func given(messages []llm.Message) []string {
 	return out
 }
 
-// TestRungsOverTheWires: a found tool is called by its own name, by every delivery mode
-// of every wire that has it, and the prefix stays.
+// TestRungsOverTheWires: a found tool is called by its own name, by every delivery
+// mode of every wire that has it, and the prefix stays. Searches of one answer give
+// a tool once, and reading what becomes a tool is answered by its name alone.
 func TestRungsOverTheWires(t *testing.T) {
 	testkit.CI(t, "goes over every delivery mode")
+	discover := func(query string) llm.ToolCall { return call(toolDiscover, fmt.Sprintf(`{"query":%q}`, query)) }
+	read := call(toolDescribe, `{"id":"tool:thing9"}`)
 	for _, w := range []llmtest.Wire{llmtest.Messages, llmtest.Responses} {
 		for _, delivery := range []model.DeliveryMode{model.Inline, model.Search} {
 			t.Run(string(w)+"/"+string(delivery), func(t *testing.T) {
-				r := open(t, setting{
-					row: model.Row{DeliveryModes: []model.DeliveryMode{model.Inline, model.Search}}, tools: many(300),
-					config: terms(Terms{Delivery: delivery}),
-				})
-				var seen []llm.Request
-				turn := 0
+				r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: delivery})})
+				var seen []llmtest.Seen
+				replies := llmtest.Replies(
+					answers(discover("thing number 7 with colours"), discover("number 7 thing"), read, read), answers(call("thing7", `{}`)), text("Done."),
+					answers(discover("thing number 11 with colours")), answers(call("thing11", `{}`)), text("Done."),
+				)
 				r.model = wired(t, w, func(s llmtest.Seen) llmtest.Reply {
-					seen = append(seen, s.Request)
-					has := given(s.Request.Messages)
-					if slices.ContainsFunc(s.Request.Messages[len(s.Request.Messages)-1].Blocks, func(b llm.Block) bool {
-						return b.Result != nil && strings.Contains(textOf(b.Result.Blocks), "did")
-					}) {
-						turn++
-						return text("Done.")
-					}
-					name := []string{"thing7", "thing11"}[min(turn, 1)]
-					if slices.Contains(has, name) {
-						return answers(call(name, `{}`))
-					}
-					return answers(call(toolDiscover, `{"query":"thing number `+name[5:]+` with colours"}`))
+					seen = append(seen, s)
+					return replies(s)
 				})
 				id := r.session()
-				for _, text := range []string{"please do thing number 7 with colours", "and now thing number 11 with colours"} {
-					events := r.say(id, text)
-					done(t, events, event.EndAnswer)
-					for _, n := range of[event.Notice](events) {
-						t.Errorf("notice %+v", n)
+				for _, text := range []string{"hello", "and another one"} {
+					done(t, r.say(id, text), event.EndAnswer)
+					if n := of[event.Notice](r.events); len(n) > 0 {
+						t.Errorf("notices %+v", n)
 					}
 				}
 				if got := r.made(); !slices.Equal(got, []string{"tool:thing7", "tool:thing11"}) {
 					t.Errorf("calls = %v", got)
 				}
+				has := given(seen[len(seen)-1].Request.Messages)
+				slices.Sort(has)
+				if !slices.Contains(has, "thing9") || len(slices.Compact(slices.Clone(has))) != len(has) {
+					t.Errorf("given = %v, want each once", has)
+				}
+				got := resultTexts(r.entries(id))
+				contains(t, "the first reading", got[2], "You can call it now: thing9")
+				contains(t, "the second reading", got[3], "thing number 9") // nothing became a tool
 				for i := 1; i < len(seen); i++ {
-					if why := prompt.Broke(seen[i-1], seen[i]); why != "" && !strings.HasPrefix(why, "tools: ") {
+					if why := prompt.Broke(seen[i-1].Request, seen[i].Request); why != "" && !strings.HasPrefix(why, "tools: ") {
 						t.Errorf("request %d broke the prefix: %s", i+1, why)
 					}
 				}
-				r.entries(id)
 			})
 		}
 	}

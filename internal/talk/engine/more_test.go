@@ -37,8 +37,8 @@ func TestS502SlashCommand(t *testing.T) {
 	}
 	r.Engine = New(r.cfg)
 	events := r.say(id, "/save it")
-	if d := done(t, events, event.EndCommand); d.Text != "saved" || d.Calls != 1 {
-		t.Errorf("Done = %+v", d)
+	if d := done(t, events, event.EndCommand); d.Text != "saved" || d.Calls != 1 || d.Steps != 0 || d.Account != (event.Account{}) {
+		t.Errorf("Done = %+v, want one call and nothing shown to a model", d)
 	}
 	if c := r.calls[0]; c.Origin != capability.ByPerson || c.Intent != "" {
 		t.Errorf("the call is %+v, want the person's own", c)

@@ -15,7 +15,6 @@ import (
 
 	"ken/capability"
 	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/audit"
 	"ken/internal/govern/policy"
@@ -30,6 +29,7 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/doortest"
 	"ken/internal/testkit/storetest"
 	"ken/llm"
 	"ken/llm/llmtest"
@@ -52,7 +52,6 @@ type rig struct {
 	kept     *result.Store
 	run      *runner.Runner
 	sessions *session.Store
-	rules    *policy.Rules
 	cfg      Config
 
 	mu    sync.Mutex
@@ -173,43 +172,31 @@ func open(t testing.TB, s setting) *rig {
 	if s.tools != nil {
 		s.tools(r)
 	}
-	rules := policy.Defaults(policy.Personal)
-	rules.Intents = policy.Off
-	rules.Permissions = map[policy.Permission]policy.Effect{}
-	rules.Rules = []policy.Rule{
-		{ID: "quiet", Effect: policy.Allow, Capabilities: []string{"tool:save", "tool:slow*"}, Reason: "the tests say so", Where: "test:1"},
-		{ID: "no.secret", Effect: policy.Deny, Capabilities: []string{"tool:secret"}, Intents: nil, Reason: "nobody reads it", Where: "test:2"},
-	}
-	if s.rules != nil {
-		s.rules(&rules)
-	}
-	compiled, err := policy.Compile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.rules = compiled
 	own := source.NewMemory("own", capability.TrustBuiltin)
 	for _, tool := range slices.Concat(results.Tools(), s.own) {
 		own.Put(tool.Capability, tool.Detail)
 	}
-	r.catalog = load(t, r.memory)
-	get := func() *policy.Rules { return r.rules }
 	var run *runner.Runner
-	r.door = door.New(door.Config{
-		Catalog: r.catalog, Own: load(t, own), Rules: get, Finder: discover.NewFinder(discover.Parts{Source: r.catalog}),
-		Find: func(capability.Scope) door.Settings {
-			if s.find != nil {
-				s.find()
+	w := doortest.Open(t, doortest.Config{
+		Source: r.memory, Own: own, Find: s.find, Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
+		Rules: func(rules *policy.Settings) {
+			rules.Intents = policy.Off
+			rules.Permissions = map[policy.Permission]policy.Effect{}
+			rules.Rules = []policy.Rule{
+				{ID: "quiet", Effect: policy.Allow, Capabilities: []string{"tool:save", "tool:slow*"}, Reason: "the tests say so", Where: "test:1"},
+				{ID: "no.secret", Effect: policy.Deny, Capabilities: []string{"tool:secret"}, Reason: "nobody reads it", Where: "test:2"},
 			}
-			return door.Settings{Config: discover.Defaults()}
+			if s.rules != nil {
+				s.rules(rules)
+			}
 		},
-		Runner: func(context.Context) (capability.Invoker, error) { return run, nil },
 	})
+	r.door, r.catalog = w.Door, w.Catalog
 	r.db = s.db
 	if r.db == nil {
 		r.db = storetest.Open(t, storetest.Address(t))
 	}
-	run = r.runner(t, get, runner.Limits{Lease: s.lease, Inline: s.inline})
+	run = r.runner(t, w.Rules, runner.Limits{Lease: s.lease, Inline: s.inline})
 	r.run = run
 	r.sessions = session.New(r.db, session.Config{LockFor: s.locks})
 	r.cfg = Config{
@@ -234,7 +221,7 @@ func open(t testing.TB, s setting) *rig {
 			return fmt.Sprintf("%s\n[%d bytes in all; read_result, handle %s]", k.Text[:k.Limit], len(k.Text), e.Handle), err
 		},
 		Intents: func(at string) IntentRules {
-			if !r.rules.AsksIntent(policy.Surface(at)) {
+			if !w.Rules.AsksIntent(policy.Surface(at)) {
 				return IntentRules{}
 			}
 			return IntentRules{Names: policy.Intents()}
@@ -253,19 +240,7 @@ func open(t testing.TB, s setting) *rig {
 	return r
 }
 
-func load(t testing.TB, s capability.Source) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{s}, Machine: catalog.ThisMachine()})
-	if err == nil {
-		err = c.Load(context.Background())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func (r *rig) runner(t testing.TB, rules func() *policy.Rules, limits runner.Limits) *runner.Runner {
+func (r *rig) runner(t testing.TB, rules *policy.Rules, limits runner.Limits) *runner.Runner {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := audit.LoadKey(dir + "/key")
@@ -283,7 +258,7 @@ func (r *rig) runner(t testing.TB, rules func() *policy.Rules, limits runner.Lim
 		t.Fatal(err)
 	}
 	run, err := runner.New(runner.Config{
-		Resolve: r.door.Resolve, Log: log, Rules: rules, Desk: r.desk, Effects: r.db, Results: r.kept, Limits: limits.Always,
+		Resolve: r.door.Resolve, Log: log, Rules: func() *policy.Rules { return rules }, Desk: r.desk, Effects: r.db, Results: r.kept, Limits: limits.Always,
 		Executors: runner.Executors{"mcp.*": r, "result.*": runner.FromExecutor(results.New(r.kept))},
 	})
 	if err != nil {

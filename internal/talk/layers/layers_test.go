@@ -13,17 +13,15 @@ import (
 
 	"ken/capability"
 	"ken/internal/config"
-	"ken/internal/door"
-	"ken/internal/find/discover"
 	"ken/internal/govern/policy"
 	"ken/internal/govern/reload"
-	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/run/executor/shell"
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/doortest"
 	"ken/llm"
 	"ken/plugin"
 )
@@ -31,20 +29,8 @@ import (
 // A rig is a Builder over a real door, whose settings a test can change.
 type rig struct {
 	*Builder
+	*doortest.World
 	settings config.Config // in force
-	rules    *policy.Rules
-}
-
-func load(t *testing.T, m *source.Memory) *catalog.Catalog {
-	t.Helper()
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err == nil {
-		err = c.Load(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // open makes a Builder with the skill tone, which says that it is always shown,
@@ -58,19 +44,11 @@ func open(t *testing.T) *rig {
 	for _, tool := range shell.Tools() {
 		own.Put(tool.Capability, tool.Detail)
 	}
-	c, tools := load(t, m), load(t, own)
-	r := &rig{settings: config.Default()}
-	var err error
-	if r.rules, err = policy.Compile(policy.Defaults(policy.Personal)); err != nil {
-		t.Fatal(err)
-	}
+	r := &rig{settings: config.Default(), World: doortest.Open(t, doortest.Config{Source: m, Own: own})}
 	r.Builder = &Builder{
 		Home: t.TempDir(), Workspace: t.TempDir(), Foreign: true,
-		Door: door.New(door.Config{
-			Catalog: c, Own: tools, Rules: func() *policy.Rules { return r.rules }, Finder: discover.NewFinder(discover.Parts{Source: c}),
-			Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-		}),
-		Current:  func() *reload.Snapshot { return &reload.Snapshot{Rules: r.rules, Settings: &r.settings} },
+		Door:     r.World.Door,
+		Current:  func() *reload.Snapshot { return &reload.Snapshot{Rules: r.Rules, Settings: &r.settings} },
 		Sessions: func() (*session.Store, error) { return nil, errors.New("no store") },
 	}
 	return r
@@ -80,7 +58,7 @@ func open(t *testing.T) *rig {
 func (r *rig) build(t *testing.T, change ...func(*Input)) (map[string]string, []event.Notice) {
 	t.Helper()
 	me := capability.Principal{ID: "local"}
-	in := Input{Principal: me, View: r.Door.View(me), Delivery: model.Search}
+	in := Input{Principal: me, View: r.View(me), Delivery: model.Search}
 	for _, f := range change {
 		f(&in)
 	}
@@ -122,7 +100,7 @@ func TestSkills(t *testing.T) {
 	if len(notices) != 1 || notices[0].Name != "degraded" || !strings.Contains(notices[0].Text, "skills.always names skill:absent") {
 		t.Errorf("notices = %+v, want one about skill:absent", notices)
 	}
-	r.rules = nil
+	r.Rules = nil
 	if text := skills(); text != "" {
 		t.Errorf("without rules the skills are %q, want none", text)
 	}

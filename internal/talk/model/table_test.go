@@ -66,38 +66,27 @@ func TestFindUnknown(t *testing.T) {
 	}
 }
 
-// The delivery modes of a row are those of the model; a wire may have no form for one.
+// TestRungsOfWire: the delivery modes of a row are those of the model; a wire may
+// have no form for one. A third party's gateway has its own prices and cache rules.
 func TestRungsOfWire(t *testing.T) {
-	table := model.NewTable(nil)
 	for _, tt := range []struct {
-		wire           model.Wire
-		name           string
-		inline, search bool
+		wire                   model.Wire
+		name                   string
+		inline, search, priced bool
 	}{
-		{model.Responses, "gpt-6-sol", true, true},
-		{model.Chat, "gpt-6-sol", false, false},
-		{model.Responses, "gpt-5.2", false, false},
-		{model.Messages, "claude-opus-5", true, true},
-		{model.Messages, "claude-sonnet-5", false, true},
-		{model.Chat, "anthropic/claude-opus-5", false, false},
-		{model.Gemini, "gemini-4-argon", false, false},
+		{model.Responses, "gpt-6-sol", true, true, true},
+		{model.Chat, "gpt-6-sol", false, false, true},
+		{model.Responses, "gpt-5.2", false, false, true},
+		{model.Messages, "claude-opus-5", true, true, true},
+		{model.Messages, "claude-sonnet-5", false, true, true},
+		{model.Chat, "anthropic/claude-opus-5", false, false, false},
+		{model.Gemini, "gemini-4-argon", false, false, true},
+		{model.Chat, "gpt-4o", false, false, true}, // both wires are the vendor's own
 	} {
-		row, _ := table.Find(tt.wire, tt.name)
-		if row.Has(model.Inline) != tt.inline || row.Has(model.Search) != tt.search {
-			t.Errorf("Find(%q, %q) has the rungs %v, want inline %v and search %v", tt.wire, tt.name, row.DeliveryModes, tt.inline, tt.search)
+		row, _ := model.NewTable(nil).Find(tt.wire, tt.name)
+		if row.Has(model.Inline) != tt.inline || row.Has(model.Search) != tt.search || row.Price.Known() != tt.priced || (row.Cache != model.Cache{}) != tt.priced {
+			t.Errorf("Find(%q, %q) = %+v, want inline %v, search %v, and price and cache %v", tt.wire, tt.name, row, tt.inline, tt.search, tt.priced)
 		}
-	}
-}
-
-// A third party's gateway has its own prices and cache rules.
-func TestGatewayHasNoPrice(t *testing.T) {
-	table := model.NewTable(nil)
-	row, ok := table.Find(model.Chat, "anthropic/claude-opus-5")
-	if !ok || row.Price.Known() || row.Cache != (model.Cache{}) || row.Window != 1_000_000 {
-		t.Errorf("Find(chat, claude-opus-5) = %+v, %v, want its window and neither price nor cache", row, ok)
-	}
-	if row, _ = table.Find(model.Chat, "gpt-4o"); !row.Price.Known() {
-		t.Error("Find(chat, gpt-4o) has no price, though both wires are the vendor's own")
 	}
 }
 

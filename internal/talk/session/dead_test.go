@@ -1,9 +1,11 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
+	"ken/capability"
 	"ken/internal/talk/session"
 )
 
@@ -23,20 +25,15 @@ func TestDeadHolder(t *testing.T) {
 		{"it is dead", func(p string) bool { return p == "a" }, true},
 	} {
 		other := session.New(db, session.Config{Process: "b", Dead: tt.dead})
-		turn, err := other.Prepare(t.Context(), ann, id)
-		if free := err == nil; free != tt.free || !free && !errors.Is(err, session.ErrBusy) {
-			t.Errorf("%s: Prepare = %v, want it free: %v", tt.name, err, tt.free)
-		}
-		if turn != nil {
-			release(t, turn)
-			lock(t, s, ann, id) // the dead one's again
-		}
-		turn, err = other.Lock(t.Context(), ann, id)
-		if free := err == nil; free != tt.free || !free && !errors.Is(err, session.ErrBusy) {
-			t.Errorf("%s: Lock = %v, want it free: %v", tt.name, err, tt.free)
-		}
-		if turn != nil {
-			release(t, turn)
+		for name, begin := range map[string]func(context.Context, capability.Principal, string) (*session.Turn, error){"Prepare": other.Prepare, "Lock": other.Lock} {
+			turn, err := begin(t.Context(), ann, id)
+			if free := err == nil; free != tt.free || !free && !errors.Is(err, session.ErrBusy) {
+				t.Errorf("%s: %s = %v, want it free: %v", tt.name, name, err, tt.free)
+			}
+			if turn != nil {
+				release(t, turn)
+				lock(t, s, ann, id) // the dead one's again
+			}
 		}
 	}
 }

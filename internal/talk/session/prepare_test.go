@@ -121,31 +121,15 @@ func TestPreparedAndLeft(t *testing.T) {
 // has stays as it is.
 func TestPreparedTooLate(t *testing.T) {
 	for name, tt := range map[string]struct {
-		do     func(t *testing.T, s *session.Store, id string) *session.Turn
 		kind   capability.ErrorKind
 		is     error
 		left   int
 		locked bool
 	}{
-		"it runs a turn": {func(t *testing.T, s *session.Store, id string) *session.Turn {
-			return lock(t, s, ann, id)
-		}, capability.Unavailable, session.ErrBusy, 1, true},
-		"it is in a turn": {func(t *testing.T, s *session.Store, id string) *session.Turn {
-			turn := prepare(t, s, ann, id)
-			add(t, turn, said("theirs"))
-			return turn
-		}, capability.Unavailable, session.ErrBusy, 2, true},
-		"it had a turn": {func(t *testing.T, s *session.Store, id string) *session.Turn {
-			turn := prepare(t, s, ann, id)
-			end(t, turn, said("theirs"))
-			return turn
-		}, capability.Unavailable, session.ErrBusy, 2, false},
-		"it deletes": {func(t *testing.T, s *session.Store, id string) *session.Turn {
-			if err := s.Delete(ctx, ann, id); err != nil {
-				t.Fatal(err)
-			}
-			return nil
-		}, capability.NotFound, session.ErrNone, 0, false},
+		"it runs a turn":  {capability.Unavailable, session.ErrBusy, 1, true},
+		"it is in a turn": {capability.Unavailable, session.ErrBusy, 2, true},
+		"it had a turn":   {capability.Unavailable, session.ErrBusy, 2, false},
+		"it deletes":      {capability.NotFound, session.ErrNone, 0, false},
 	} {
 		for _, closing := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", closing), func(t *testing.T) {
@@ -156,7 +140,20 @@ func TestPreparedTooLate(t *testing.T) {
 				end(t, turn, said("before"))
 				release(t, turn)
 				turn = prepare(t, s, ann, h.ID)
-				theirs := tt.do(t, other, h.ID)
+				var theirs *session.Turn
+				switch name {
+				case "it runs a turn":
+					theirs = lock(t, other, ann, h.ID)
+				case "it deletes":
+					if err := other.Delete(ctx, ann, h.ID); err != nil {
+						t.Fatal(err)
+					}
+				default:
+					if theirs = prepare(t, other, ann, h.ID); name == "it had a turn" {
+						theirs.Closing()
+					}
+					add(t, theirs, said("theirs"))
+				}
 				if closing {
 					turn.Closing()
 				}

@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/door"
-	"ken/internal/find/discover"
-	"ken/internal/govern/policy"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/talk/deliver"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
+	"ken/internal/testkit/doortest"
 	"ken/llm"
 )
 
@@ -38,34 +36,14 @@ func reader(t *testing.T) (rig, *source.Memory) {
 	put(capability.Capability{Name: "manual", Description: "Read this"})                               // nothing runs it
 	put(capability.Capability{Name: "far", Description: "Elsewhere", Run: run, Unavailable: "closed"}) // cannot be used
 	put(capability.Capability{Kind: capability.KindSkill, Name: "cooking", Description: "How to cook", Run: run})
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{m}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := source.NewMemory("own", capability.TrustBuiltin)
 	for _, name := range []string{"ping", capability.ToolRead} {
 		own.Put(capability.Capability{Name: name, Description: "Reads", Run: run, Effects: capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
 	}
-	builtin, err := catalog.New(catalog.Config{Sources: []capability.Source{own}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := policy.Compile(policy.Defaults(policy.Personal))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range []*catalog.Catalog{c, builtin} {
-		if err := one.Load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	d := door.New(door.Config{
-		Rules: func() *policy.Rules { return rules }, Catalog: c, Own: builtin, Finder: discover.NewFinder(discover.Parts{Source: c}),
-		Find: func(capability.Scope) door.Settings { return door.Settings{Config: discover.Defaults()} },
-	})
-	r := Reader{Door: d, Cache: &Cache{}, Degraded: func(text string) { t.Errorf("degraded: %s", text) }}
-	r.View = d.View(capability.Principal{ID: "somebody"})
-	return rig{r, c}, m
+	w := doortest.Open(t, doortest.Config{Source: m, Own: own})
+	r := Reader{Door: w.Door, Cache: &Cache{}, Degraded: func(text string) { t.Errorf("degraded: %s", text) }}
+	r.View = w.View(capability.Principal{ID: "somebody"})
+	return rig{r, w.Catalog}, m
 }
 
 func names(list []deliver.Offer) (out []string) {

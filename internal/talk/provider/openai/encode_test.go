@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"ken/internal/testkit/wiretest"
 	"ken/llm"
 )
-
-var update = flag.Bool("update", false, "write the requests in testdata anew")
 
 func tool(name string) llm.Tool {
 	return llm.Tool{Name: name, Description: "Does " + name + ".", Schema: json.RawMessage(`{"type":"object","properties":{"p":{"type":"string"}}}`)}
@@ -101,17 +98,12 @@ func TestRequests(t *testing.T) {
 			}
 			got.WriteByte('\n')
 			file := "testdata/request/" + test.name + ".json"
-			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("encode =\n%swant what %s has (go test -update writes it)", got.Bytes(), file)
+				t.Errorf("encode =\n%swant what %s has", got.Bytes(), file)
 			}
 		})
 	}
