@@ -82,18 +82,3 @@ func TestFakeHold(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkFake is what a turn pays for the model that tests use.
-func BenchmarkFake(b *testing.B) {
-	fake := &Fake{Script: Always(Reply{Text: "a short answer", Fragments: 4})}
-	req := hello()
-	for range 100 {
-		req.Messages = append(req.Messages, history()...)
-	}
-	for b.Loop() {
-		fake.seen = nil
-		if a := gather(b.Context(), fake, req); a.err != nil {
-			b.Fatal(a.err)
-		}
-	}
-}

@@ -6,16 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"ken/internal/testkit"
 	"ken/llm"
 )
 
 // TestKit runs the kit over a client that keeps the contract.
 func TestKit(t *testing.T) {
+	testkit.CI(t, "plays every clause of the contract")
 	Test(t, Chat, func(_ *testing.T, url string) llm.Model { return &client{url: url} })
 }
 
 // TestKitCatches breaks each promise, and expects the clause to say so.
 func TestKitCatches(t *testing.T) {
+	testkit.CI(t, "plays every clause of the contract")
 	tests := []struct{ flaw, clause, says string }{
 		{"no block", "text", "without a block"},
 		{"other block", "text", "its fragments make up"},

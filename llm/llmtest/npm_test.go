@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -35,9 +36,10 @@ type call struct {
 // TestVendorClients lets the vendors' own clients talk to the scripted servers:
 // what they take for their vendor's wire is it.
 func TestVendorClients(t *testing.T) {
+	testkit.Nightly(t, "runs programs of others")
 	dir := os.Getenv("KEN_NPM")
 	if dir == "" {
-		t.Skip("KEN_NPM is not set: run .ci/npm.sh and set it to the folder that it prints")
+		t.Skip("there is no folder KEN_NPM: make install-nightly fetches it")
 	}
 	answer := llmtest.Reply{
 		Thought: "I should \"look\" first ✓", Text: "Let me look, bitte schön 😀.", Fragments: 4,

@@ -275,21 +275,6 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// BenchmarkServer is what a turn pays for a scripted server.
-func BenchmarkServer(b *testing.B) {
-	for _, w := range Wires() {
-		b.Run(string(w), func(b *testing.B) {
-			server := Start(w, Always(Reply{Text: "a short answer"}))
-			defer server.Close()
-			for b.Loop() {
-				if response, _ := post(b, w, server, requests()[w]); response.StatusCode != http.StatusOK {
-					b.Fatal(response.Status)
-				}
-			}
-		})
-	}
-}
-
 // Programs that are not Ken send what this package does not read, such as groups of
 // tools. The script is asked all the same, and a call names the group of its tool.
 func TestServeOthers(t *testing.T) {
