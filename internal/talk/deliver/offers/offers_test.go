@@ -7,25 +7,16 @@ import (
 	"testing"
 
 	"ken/capability"
-	"ken/internal/know/catalog"
 	"ken/internal/know/source"
 	"ken/internal/talk/deliver"
-	"ken/internal/talk/model"
 	"ken/internal/talk/session"
 	"ken/internal/testkit/doortest"
-	"ken/llm"
 )
 
 var run = &capability.Recipe{Runner: "function.call"}
 
-// A rig is a Reader of a catalog that a test can change.
-type rig struct {
-	Reader
-	catalog *catalog.Catalog
-}
-
-// reader returns a Reader of a small catalog, and its source.
-func reader(t *testing.T) (rig, *source.Memory) {
+// reader returns a Reader of a small catalog.
+func reader(t *testing.T) Reader {
 	t.Helper()
 	m := source.NewMemory("test", capability.TrustUser)
 	put := func(c capability.Capability) {
@@ -43,7 +34,7 @@ func reader(t *testing.T) (rig, *source.Memory) {
 	w := doortest.Open(t, doortest.Config{Source: m, Own: own})
 	r := Reader{Door: w.Door, Cache: &Cache{}, Degraded: func(text string) { t.Errorf("degraded: %s", text) }}
 	r.View = w.View(capability.Principal{ID: "somebody"})
-	return rig{r, w.Catalog}, m
+	return r
 }
 
 func names(list []deliver.Offer) (out []string) {
@@ -57,7 +48,7 @@ func names(list []deliver.Offer) (out []string) {
 // TestOffers: only what can be called is offered, each with its schema and a name
 // that nothing else has.
 func TestOffers(t *testing.T) {
-	r, _ := reader(t)
+	r := reader(t)
 	core := r.Core(t.Context(), deliver.Live{})
 	if got := names(core); !slices.Equal(got, []string{"ping"}) {
 		t.Errorf("Core = %q, want the program's tools but not read_result", got)
@@ -73,51 +64,6 @@ func TestOffers(t *testing.T) {
 	taken := deliver.Live{Tools: map[string]session.Offer{"weather": {Tool: "weather", ID: "tool:other"}}}
 	if found := r.Found(t.Context(), []capability.ID{"tool:weather"}, taken); len(found) != 1 || found[0].Tool.Name == "weather" {
 		t.Errorf("Found = %+v, want another name than the one that is taken", found)
-	}
-}
-
-// TestAppeared: a tool of the program that the model does not know is told once.
-func TestAppeared(t *testing.T) {
-	r, _ := reader(t)
-	text, offers := r.Appeared(t.Context(), model.Whole, deliver.Live{})
-	if len(offers) != 1 || !strings.Contains(text, "\n- ping: Reads Its input schema: ") {
-		t.Errorf("Appeared = %q, %+v", text, offers)
-	}
-	known := deliver.Live{Tools: map[string]session.Offer{"ping": {Tool: "ping", ID: offers[0].ID}}}
-	if text, _ := r.Appeared(t.Context(), model.Whole, known); text != "" {
-		t.Errorf("Appeared of a known tool = %q", text)
-	}
-	if text, _ := r.Appeared(t.Context(), model.PerTurn, deliver.Live{}); text != "" {
-		t.Errorf("Appeared with the tools of each turn = %q", text)
-	}
-}
-
-// TestChanged: a tool that is no longer what the model was given is told, and
-// only once.
-func TestChanged(t *testing.T) {
-	r, m := reader(t)
-	offers := r.Found(t.Context(), []capability.ID{"tool:weather"}, deliver.Live{})
-	tool := offers[0].Tool
-	tool.Schema = deliver.Slim(tool.Schema)
-	live := deliver.Live{Tools: map[string]session.Offer{tool.Name: {Tool: tool.Name, ID: "tool:weather"}}, Prefix: []llm.Tool{tool}}
-	if text, marks := r.Changed(t.Context(), model.Whole, nil, live); text != "" || marks != nil {
-		t.Errorf("Changed of what is the same = %q, %v", text, marks)
-	}
-	m.Put(capability.Capability{Name: "weather", Description: "Weather of the sea", Run: run}, capability.Detail{Schema: json.RawMessage(`{"type":"object"}`)})
-	if err := r.catalog.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.View = r.Door.View(capability.Principal{ID: "somebody"})
-	text, marks := r.Changed(t.Context(), model.Whole, nil, live)
-	if !strings.Contains(text, "weather:\n") || !strings.Contains(text, "Weather of the sea") || len(marks) != 1 {
-		t.Errorf("Changed = %q, %v", text, marks)
-	}
-	live.Shown = marks
-	if text, _ := r.Changed(t.Context(), model.Whole, nil, live); text != "" {
-		t.Errorf("Changed is told again: %q", text)
-	}
-	if text, _ := r.Changed(t.Context(), model.PerTurn, nil, live); text != "" {
-		t.Errorf("Changed with the tools of each turn = %q", text)
 	}
 }
 
