@@ -16,6 +16,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/event"
+	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
 	"ken/llm"
@@ -26,7 +27,9 @@ import (
 // TestS502SlashCommand: a command runs under the person's own authority, without
 // a model and without an intent, and is part of the history (C32).
 func TestS502SlashCommand(t *testing.T) {
+	var ended event.Done
 	r := open(t, setting{rules: strict, config: func(c *Config) {
+		c.Ended = func(d event.Done, _ time.Time) { ended = d }
 		c.Command = func(_ context.Context, in event.Input) (event.Command, bool, error) {
 			return event.Command{Call: capability.Call{Target: "tool:save", Arguments: []byte(`{"name":"it"}`)}}, in.Text == "/save it", nil
 		}
@@ -37,8 +40,8 @@ func TestS502SlashCommand(t *testing.T) {
 	}
 	r.Engine = New(r.cfg)
 	events := r.say(id, "/save it")
-	if d := done(t, events, event.EndCommand); d.Text != "saved" || d.Calls != 1 || d.Steps != 0 || d.Account != (event.Account{}) {
-		t.Errorf("Done = %+v, want one call and nothing shown to a model", d)
+	if d := done(t, events, event.EndCommand); d.Text != "saved" || d.Calls != 1 || ended.Steps != 0 || ended.Account != (event.Account{}) {
+		t.Errorf("Done = %+v, %+v, want one call and nothing shown to a model", d, ended)
 	}
 	if c := r.calls[0]; c.Origin != capability.ByPerson || c.Intent != "" {
 		t.Errorf("the call is %+v, want the person's own", c)
@@ -371,6 +374,52 @@ func (h holding) Generate(context.Context, llm.Request) iter.Seq2[llm.Chunk, err
 		<-h.hold
 		if yield(llm.Chunk{Text: "Hello."}, nil) {
 			yield(llm.Chunk{Stop: llm.StopEnd, Usage: &llm.Usage{}}, nil)
+		}
+	}
+}
+
+// TestAccount: what stands in a prompt for capabilities is what the session
+// holds for them, and a later turn adds only what is new.
+func TestAccount(t *testing.T) {
+	for _, delivery := range []model.DeliveryMode{model.Bridge, model.Whole} {
+		var ends []event.Done
+		r := open(t, setting{config: func(c *Config) {
+			c.Terms, c.Ended = Terms{Delivery: delivery}.Always, func(d event.Done, _ time.Time) { ends = append(ends, d) }
+		}})
+		id := r.begin(llmtest.Replies(
+			text("Hello."), answers(llm.ToolCall{ID: "d1", Name: toolDescribe, Arguments: []byte(`{"id":"tool:greet"}`)}), text("Done.")))
+		done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
+		done(t, r.say(id, "greet somebody by name"), event.EndAnswer)
+		if len(ends) != 2 {
+			t.Fatalf("%s: %d turns ended, want 2", delivery, len(ends))
+		}
+		_, entries, err := r.sessions.Read(t.Context(), ada, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var added, looked, catalog int
+		for _, e := range session.Live(entries) {
+			switch e.Kind {
+			case session.Added:
+				added += e.Tokens
+			case session.Results:
+				if delivery == model.Bridge { // with all tools listed, what is read counts on neither side
+					looked += e.Tokens // the description alone
+				}
+			case session.Prefix:
+				for _, tool := range e.Tools {
+					if tool.Name != toolRead && tool.Name != toolAsk && tool.Name != toolFinish {
+						catalog += prompt.ToolTokens(r.Engine.cfg.Count, []llm.Tool{tool})
+					}
+				}
+			}
+		}
+		first, second := ends[0].Account, ends[1].Account
+		if second.Shown < added+looked+catalog || second.Shown > added+looked+catalog+300 { // and the map
+			t.Errorf("%s: Shown = %d, want %d and the map", delivery, second.Shown, added+looked+catalog)
+		}
+		if first.Added != first.Shown || first.Shown == 0 || second.Added != second.Shown-first.Shown || second.Added < looked {
+			t.Errorf("%s: accounts = %+v, %+v; want the first to add all of it, the second the rest", delivery, first, second)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,23 +69,6 @@ func post(t *testing.T, cfg Config, classify func(int, http.Header, []byte) *llm
 	t.Helper()
 	cfg.Name, cfg.Model = "acme", "m1"
 	return Post(t.Context(), cfg, "/v1/x", http.Header{"X-Api-Key": {key}, "X-Own": {"wire"}}, []byte(`{"a":1}`), classify)
-}
-
-func TestPostSends(t *testing.T) {
-	s := server(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		fmt.Fprint(w, r.Method, " ", r.URL.Path, " ", r.Header.Get("Content-Type"), " ", r.Header.Get("X-Api-Key") == key, " ", r.Header.Get("X-Own"), " ", r.Header.Get("X-More"), " ", string(body))
-	})
-	resp, err := post(t, Config{BaseURL: s.URL, Header: http.Header{"x-own": {"config"}, "X-More": {"yes"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	want := `POST /v1/x application/json true config yes {"a":1}`
-	if string(got) != want || err != nil {
-		t.Errorf("the server saw %q, %v; want %q", got, err, want)
-	}
 }
 
 func TestPostStatus(t *testing.T) {
@@ -302,5 +286,41 @@ func TestBodyIsBounded(t *testing.T) {
 	n, err := io.Copy(io.Discard, resp.Body)
 	if n != mostBody || Broken(err).Kind != llm.Malformed {
 		t.Errorf("read %d bytes, %v; want %d and malformed", n, err, mostBody)
+	}
+}
+
+// TestList: it returns the models that a server lists, or its error.
+func TestList(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		want   []string
+		kind   llm.Kind // of the error; 0: none
+	}{
+		{"openai", 200, `{"data":[{"id":"a"},{"id":"b"}]}`, []string{"a", "b"}, 0},
+		{"gemini", 200, `{"models":[{"name":"models/a"}]}`, []string{"models/a"}, 0},
+		{"something else", 200, `<html>`, nil, 0},
+		{"no list", 404, `no`, nil, 0},
+		{"a wrong key", 401, `bad key sesame`, nil, llm.Auth},
+		{"broken", 502, `oops`, nil, llm.Overloaded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := server(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sesame" {
+					t.Errorf("%s %s with %v, want the list and the key", r.Method, r.URL, r.Header)
+				}
+				w.WriteHeader(tt.status)
+				_, _ = w.Write([]byte(tt.body))
+			})
+			got, err := List(t.Context(), Config{Name: "lab", BaseURL: s.URL + "/v1"}, "/models", http.Header{"Authorization": {"Bearer sesame"}})
+			e, _ := errors.AsType[*llm.Error](err)
+			if !slices.Equal(got, tt.want) || (e != nil) != (tt.kind != 0) || e != nil && e.Kind != tt.kind {
+				t.Errorf("List() = %v, %v, want %v and kind %v", got, err, tt.want, tt.kind)
+			}
+			if err != nil && strings.Contains(err.Error(), "sesame") {
+				t.Errorf("the error holds the key: %v", err)
+			}
+		})
 	}
 }

@@ -4,29 +4,17 @@ import (
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"ken/internal/talk/session"
 	"ken/internal/testkit/storetest"
-	"ken/llm"
 )
 
-// exchange is a turn as it often is: a question, what was put beside it, a call
-// with its result, and an answer; about 4 KB.
-func exchange() []session.Entry {
-	return []session.Entry{
-		said("Please look up what the weather is like in Utrecht tomorrow, and tell me whether I need a coat."),
-		{Turn: 1, Kind: session.Added, Blocks: []llm.Block{{Text: strings.Repeat("weather_forecast: tells the weather of a place. ", 25)}}},
-		{Turn: 1, Kind: session.Assistant, Blocks: []llm.Block{{Call: &llm.ToolCall{ID: "call_1", Name: "weather_forecast", Arguments: []byte(`{"place":"Utrecht"}`)}}}},
-		{Turn: 1, Kind: session.Results, Blocks: []llm.Block{{Result: &llm.ToolResult{ID: "call_1", Name: "weather_forecast", Blocks: []llm.Block{{Text: strings.Repeat("14 degrees, wind from the west. ", 40)}}}}}},
-		{Turn: 1, Kind: session.Assistant, Blocks: []llm.Block{{Text: strings.Repeat("Take a coat. ", 20)}}, Usage: &llm.Usage{Input: 900, Output: 80}},
-	}
-}
-
 // BenchmarkAtRest is what a session at rest takes of the heap and of the disk, of
-// ten thousand with one turn each.
+// ten thousand with one turn of 4 KB each.
 func BenchmarkAtRest(b *testing.B) {
 	const n = 10_000
 	heap := func() float64 {
@@ -47,7 +35,7 @@ func BenchmarkAtRest(b *testing.B) {
 			all.Go(func() {
 				for range work {
 					turn := lock(b, s, ann, begin(b, s, ann).ID)
-					add(b, turn, exchange()...)
+					add(b, turn, slices.Repeat([]session.Entry{said(strings.Repeat("Take a coat. ", 65))}, 5)...)
 					release(b, turn)
 				}
 			})

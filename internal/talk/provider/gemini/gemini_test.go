@@ -11,6 +11,8 @@ import (
 	"ken/llm"
 
 	"go.uber.org/goleak"
+	"ken/internal/testkit"
+	"ken/llm/llmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,6 +81,20 @@ func TestAnswers(t *testing.T) {
 			if text := err.Error(); strings.Contains(text, "sk-very-secret-0123456789") || strings.ContainsRune(text, 0x1b) {
 				t.Errorf("the error shows what it must not: %q", text)
 			}
+		})
+	}
+}
+
+// TestConformance runs the contract of llm.Model over the scripted wire.
+func TestConformance(t *testing.T) {
+	testkit.CI(t, "plays every clause of the contract")
+	for _, name := range []string{"gemini-3.8-flash", "gemini-2.5-flash"} {
+		t.Run(name, func(t *testing.T) {
+			llmtest.Test(t, llmtest.Gemini, func(t *testing.T, baseURL string) llm.Model {
+				cfg := wiretest.Config(t, baseURL)
+				cfg.Model = name
+				return gemini.New(cfg)
+			})
 		})
 	}
 }
