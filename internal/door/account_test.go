@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/outcome"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 // TestAllToolTokens: everything that a viewer sees is counted, by the configured
@@ -35,24 +36,24 @@ func TestAllToolTokens(t *testing.T) {
 		}
 	}
 	one, guard := aroundTool+len("one")+len("First")+len(`{"type":"object"}`), aroundTool+len("guard")+len("2nd")
-	equal(t, "Dump at once", d.AllToolTokens(d.View(somebody)), 0)
-	equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), one+guard+texts)
+	testkit.Equal(t, "Dump at once", d.AllToolTokens(d.View(somebody)), 0)
+	testkit.Equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), one+guard+texts)
 	intern := capability.Principal{ID: "i", Roles: []string{"intern"}}
-	equal(t, "Dump of an intern", d.AwaitAllToolTokens(t.Context(), d.View(intern)), one+texts)
-	equal(t, "Dump of nobody", d.AllToolTokens(View{}), 0)
+	testkit.Equal(t, "Dump of an intern", d.AwaitAllToolTokens(t.Context(), d.View(intern)), one+texts)
+	testkit.Equal(t, "Dump of nobody", d.AllToolTokens(View{}), 0)
 
 	// A newer snapshot is weighed anew, and the selection has it.
 	m.Put(capability.Capability{Name: "more", Description: "Third", Run: run}, capability.Detail{})
-	must(t, d.catalog.Load(t.Context()))
+	testkit.OK(t, d.catalog.Load(t.Context()))
 	want := one + guard + texts + aroundTool + len("moreThird")
-	equal(t, "Dump of the next snapshot", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), want)
+	testkit.Equal(t, "Dump of the next snapshot", d.AwaitAllToolTokens(t.Context(), d.View(somebody)), want)
 	find(t, d, Query{Text: "first", Scope: session})
 	if all := events(t, r); len(all) != 1 || all[0].AllToolTokens != want {
 		t.Errorf("events = %+v, want a dump of %d", all, want)
 	}
 
 	d.cfg.Recorder = nil
-	equal(t, "Dump where nothing is recorded", d.AllToolTokens(d.View(somebody)), 0)
+	testkit.Equal(t, "Dump where nothing is recorded", d.AllToolTokens(d.View(somebody)), 0)
 }
 
 // TestAllToolTokensOfWhatOthersRun: where nothing can be called here, everything that
@@ -72,7 +73,7 @@ func TestAllToolTokensSurvivesASourceThatBreaks(t *testing.T) {
 	r.Count = func(string) int { panic("broken") }
 	d := open(t, r)
 	v := d.View(somebody)
-	equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), v), 0)
+	testkit.Equal(t, "Dump", d.AwaitAllToolTokens(t.Context(), v), 0)
 }
 
 // TestAwaitAllToolTokensOfManyViews: AwaitAllToolTokens waits for the dump of every view,
@@ -86,7 +87,7 @@ func TestAwaitAllToolTokensOfManyViews(t *testing.T) {
 	views := []View{w.View(somebody), w.View(capability.Principal{ID: "i", Roles: []string{"intern"}})}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	equal(t, "AwaitAllToolTokens of a source that hangs", w.AwaitAllToolTokens(ctx, views[0]), 0)
+	testkit.Equal(t, "AwaitAllToolTokens of a source that hangs", w.AwaitAllToolTokens(ctx, views[0]), 0)
 	got := make([]int, 2*len(views))
 	var all sync.WaitGroup
 	for i := range got {
@@ -144,7 +145,7 @@ func TestRunning(t *testing.T) {
 		meta string
 		want time.Duration
 	}{{"250", 250 * time.Millisecond}, {"0", time.Hour}, {"x", time.Hour}, {"", time.Hour}, {"99999999999", time.Hour}} {
-		equal(t, fmt.Sprintf("running(%q)", tt.meta), running(capability.Result{Meta: map[string]string{"duration_ms": tt.meta}}, time.Hour), tt.want)
+		testkit.Equal(t, fmt.Sprintf("running(%q)", tt.meta), running(capability.Result{Meta: map[string]string{"duration_ms": tt.meta}}, time.Hour), tt.want)
 	}
 }
 
@@ -177,7 +178,7 @@ func TestTenantsLearnApart(t *testing.T) {
 func TestInsightsOfTheLog(t *testing.T) {
 	r := recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
-	must(t, d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, AllToolTokens: 100, End: "answer"}))
+	testkit.OK(t, d.Turned(outcome.Event{Session: "s1", Turn: "1", Requests: 2, Shown: 10, AllToolTokens: 100, End: "answer"}))
 	if err := d.Turned(outcome.Event{Turn: "1", Requests: 2}); err != nil { // of no session: not recorded
 		t.Fatal(err)
 	}

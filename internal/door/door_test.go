@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"ken/internal/find/discover"
 	"ken/internal/govern/policy"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 var somebody = capability.Principal{ID: "somebody"}
@@ -60,8 +60,7 @@ func ruled(t *testing.T, rules ...policy.Rule) func() *policy.Rules {
 	if s.Rules = rules; len(rules) > 0 {
 		s.Intents = policy.Off
 	}
-	r, err := policy.Compile(s)
-	must(t, err)
+	r := testkit.Must(policy.Compile(s))(t)
 	return func() *policy.Rules { return r }
 }
 
@@ -72,22 +71,20 @@ func noInterns(id string) policy.Rule {
 
 func find(t *testing.T, d *Door, q Query) Found {
 	t.Helper()
-	f, err := d.Find(t.Context(), d.View(somebody), q)
-	must(t, err)
+	f := testkit.Must(d.Find(t.Context(), d.View(somebody), q))(t)
 	return f
 }
 
 func call(t *testing.T, d *Door, scope capability.Scope, name, args string) ToolAnswer {
 	t.Helper()
-	a, err := d.Call(t.Context(), d.View(somebody), scope, name, json.RawMessage(args))
-	must(t, err)
+	a := testkit.Must(d.Call(t.Context(), d.View(somebody), scope, name, json.RawMessage(args)))(t)
 	return a
 }
 
 func keys(t *testing.T, b []byte) []string {
 	t.Helper()
 	var m map[string]json.RawMessage
-	must(t, json.Unmarshal(b, &m))
+	testkit.OK(t, json.Unmarshal(b, &m))
 	return slices.Sorted(maps.Keys(m))
 }
 
@@ -95,17 +92,16 @@ func keys(t *testing.T, b []byte) []string {
 // and more.
 func TestFoundAsJSON(t *testing.T) {
 	found := find(t, open(t, nil), Query{Text: "weather forecast for the city, and the tide in the harbour"})
-	b, err := json.Marshal(found)
-	must(t, err)
+	b := testkit.Must(json.Marshal(found))(t)
 	want := []string{
 		"briefs", "budget", "cards", "degraded", "fit", "found", "fulls", "graph_us", "indexed", "map", "mapDetail", "query", "rollout", "skipped", "tokens", "took_us", "truncated",
 	}
-	equal(t, "keys", keys(t, b), want)
+	testkit.Equal(t, "keys", keys(t, b), want)
 	var doc struct {
 		Briefs, Cards, Fulls, Skipped []json.RawMessage
 		Tokens                        json.RawMessage
 	}
-	must(t, json.Unmarshal(b, &doc))
+	testkit.OK(t, json.Unmarshal(b, &doc))
 	for name, list := range map[string][]json.RawMessage{"briefs": doc.Briefs, "cards": doc.Cards, "fulls": doc.Fulls} {
 		if len(list) == 0 {
 			t.Fatalf("no %s in %s", name, b)
@@ -116,7 +112,7 @@ func TestFoundAsJSON(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "tokens", keys(t, doc.Tokens), []string{"briefs", "cards", "fulls", "map", "total"})
+	testkit.Equal(t, "tokens", keys(t, doc.Tokens), []string{"briefs", "cards", "fulls", "map", "total"})
 	var again Found
 	if err := json.Unmarshal(b, &again); err != nil || again.Briefs[0].ID != found.Briefs[0].ID || again.Rollout != found.Rollout {
 		t.Errorf("read back: %+v, %v", again, err)
@@ -190,7 +186,7 @@ func TestNextTellsChanges(t *testing.T) {
 	if err != nil || !next.Complete || len(next.Changes) != 5 || len(next.View.List().Capabilities) != 0 {
 		t.Errorf("Next = %+v, %v; want five that are gone", next, err)
 	}
-	equal(t, "the view before", len(before.List().Capabilities), 5)
+	testkit.Equal(t, "the view before", len(before.List().Capabilities), 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.Next(ctx, somebody, version+1); !errors.Is(err, context.Canceled) {
@@ -198,21 +194,5 @@ func TestNextTellsChanges(t *testing.T) {
 	}
 	if _, err := d.Find(ctx, before, Query{Text: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Find = %v, want canceled", err)
-	}
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"ken/internal/run/executor"
 	"ken/internal/run/executor/function"
 	"ken/internal/run/runner"
+	"ken/internal/testkit"
 )
 
 // A desk of tools that can be called: greet says hello, guard is denied to
@@ -42,13 +43,11 @@ func newWorkshop(t *testing.T) *workshop {
 	}
 	var made []*function.Function
 	for _, name := range []string{"greet", "guard", "wired", "ping"} {
-		f, err := function.Func(name, "Say hello to somebody", func(_ context.Context, x in) (string, error) { return name + " " + x.Name, nil })
-		must(t, err)
+		f := testkit.Must(function.Func(name, "Say hello to somebody", func(_ context.Context, x in) (string, error) { return name + " " + x.Name, nil }))(t)
 		f.Capability.Effects = capability.Effects{ReadOnly: capability.Yes, OpenWorld: capability.No}
 		made = append(made, f)
 	}
-	x, err := function.New(made...)
-	must(t, err)
+	x := testkit.Must(function.New(made...))(t)
 	main, own := source.NewMemory("test", capability.TrustUser), source.NewMemory("own", capability.TrustBuiltin)
 	for _, tool := range x.Tools() {
 		if tool.Capability.Name == "ping" {
@@ -70,19 +69,16 @@ func loaded(t *testing.T, s capability.Source) *catalog.Catalog {
 	if err == nil {
 		err = c.Load(t.Context())
 	}
-	must(t, err)
+	testkit.OK(t, err)
 	return c
 }
 
 func (w *workshop) running(t *testing.T, x executor.Executor) (func(context.Context) (capability.Invoker, error), func() []audit.Record) {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := audit.LoadKey(dir + "/key")
-	must(t, err)
-	log, err := audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key})
-	must(t, err)
-	r, err := runner.New(runner.Config{Resolve: w.Resolve, Executors: runner.Executors{"function.*": runner.FromExecutor(x)}, Log: log, Rules: w.cfg.Rules})
-	must(t, err)
+	key := testkit.Must(audit.LoadKey(dir + "/key"))(t)
+	log := testkit.Must(audit.Open(audit.Config{Dir: dir + "/audit", CheckpointDir: dir + "/heads", Key: key}))(t)
+	r := testkit.Must(runner.New(runner.Config{Resolve: w.Resolve, Executors: runner.Executors{"function.*": runner.FromExecutor(x)}, Log: log, Rules: w.cfg.Rules}))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(r.Close(context.Background()), log.Close()); err != nil {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/outcome"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 // TestNamedIn: a text names tools by id, by names that no ordinary word is, and by
@@ -30,7 +31,7 @@ func TestNamedIn(t *testing.T) {
 		{"See deep-dive and discover_capabilities.", nil, nil},
 		{"```\nsearch x\n```", []string{"calendar", "nothing"}, []capability.ID{"tool:calendar", "tool:search"}},
 	} {
-		equal(t, fmt.Sprintf("namedIn(%q, %v)", tt.text, tt.required), v.namedIn(tt.text, tt.required), tt.want)
+		testkit.Equal(t, fmt.Sprintf("namedIn(%q, %v)", tt.text, tt.required), v.namedIn(tt.text, tt.required), tt.want)
 	}
 }
 
@@ -45,7 +46,7 @@ func TestCardsAreRecordedWithTheirTools(t *testing.T) {
 	d := over(t, m, ruled(t), r)
 	for range 6 {
 		find(t, d, Query{Text: "when does the ferry leave?", Scope: session})
-		must(t, d.Used(session, "tool:read-table", true))
+		testkit.OK(t, d.Used(session, "tool:read-table", true))
 	}
 	e := events(t, r)[0]
 	at := slices.IndexFunc(e.Items, func(it outcome.Item) bool { return it.ID == "card:ferry" })

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/find/outcome"
+	"ken/internal/testkit"
 )
 
 // TestCloseWaitsForWhatIsLearned: the end waits for the learning that runs, no
@@ -25,7 +26,7 @@ func TestCloseWaitsForWhatIsLearned(t *testing.T) {
 		for i := range 6 {
 			scope := capability.Scope{Session: fmt.Sprint("s", i)}
 			find(t, d, Query{Text: "weather forecast for the city", Scope: scope})
-			must(t, d.Used(scope, "tool:weather", true))
+			testkit.OK(t, d.Used(scope, "tool:weather", true))
 		}
 		r.learning = nil
 		held, calls := make(chan struct{}), 0

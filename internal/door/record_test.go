@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/find/discover"
 	"ken/internal/find/outcome"
+	"ken/internal/testkit"
 )
 
 var (
@@ -31,8 +32,7 @@ func recorder(t *testing.T, dir string, mode outcome.Mode, kill outcome.SwitchCo
 		Open: func() (*outcome.Log, *outcome.Switch) {
 			log, _ := outcome.Open(dir, outcome.Config{}) // the log itself tells what is wrong
 			t.Cleanup(func() { _ = log.Close() })
-			s, err := outcome.NewSwitch(log, kill)
-			must(t, err)
+			s := testkit.Must(outcome.NewSwitch(log, kill))(t)
 			return log, s
 		},
 	}
@@ -42,7 +42,7 @@ func events(t *testing.T, r *Recorder) []outcome.Event {
 	t.Helper()
 	var out []outcome.Event
 	for e, err := range r.log.Events(time.Time{}) {
-		must(t, err)
+		testkit.OK(t, err)
 		out = append(out, e)
 	}
 	return out
@@ -60,7 +60,7 @@ func TestOnlySessionsAreRecorded(t *testing.T) {
 	if err := d.Used(capability.Scope{}, "tool:weather", true); err != nil {
 		t.Error(err)
 	}
-	equal(t, "Priors", r.Priors(capability.Scope{}), nil)
+	testkit.Equal(t, "Priors", r.Priors(capability.Scope{}), nil)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) || text.Len() != 0 {
 		t.Fatalf("without a session: %v, %q; want no folder and no line", err, text.String())
 	}
@@ -209,7 +209,7 @@ func TestKillSwitchHoldsCards(t *testing.T) {
 	// With nothing but cards the prompt is empty.
 	only := Found{Selection: second.Selection, Rollout: second.Rollout}
 	only.Map, only.Briefs, only.Fulls = "", nil, nil
-	equal(t, "prompt of cards alone", only.Prompt(), "")
+	testkit.Equal(t, "prompt of cards alone", only.Prompt(), "")
 }
 
 // TestOutcomesAreRecorded: what was used, what failed, what was searched for and
@@ -286,22 +286,22 @@ func TestPriorsComeFromTheLog(t *testing.T) {
 	for i := range 6 {
 		scope := capability.Scope{Session: fmt.Sprint("s", i)}
 		find(t, d, Query{Text: "weather forecast for the city", Scope: scope})
-		must(t, d.Used(scope, "tool:weather", true))
+		testkit.OK(t, d.Used(scope, "tool:weather", true))
 	}
 	r.learn()
 	p := r.Priors(session)
 	if p["tool:weather"] <= 0 || p["tool:weather"] > outcome.MaxLogOdds || p["tool:geocode"] >= 0 {
 		t.Errorf("Priors = %v, want more for what was used and less for what was not", p)
 	}
-	equal(t, "Priors without a session", r.Priors(capability.Scope{}), nil)
-	equal(t, "Priors of no recorder", (*Recorder)(nil).Priors(session), nil)
-	equal(t, "Priors without a log", (&Recorder{Now: func() time.Time { return noon }}).Priors(session), nil)
+	testkit.Equal(t, "Priors without a session", r.Priors(capability.Scope{}), nil)
+	testkit.Equal(t, "Priors of no recorder", (*Recorder)(nil).Priors(session), nil)
+	testkit.Equal(t, "Priors without a log", (&Recorder{Now: func() time.Time { return noon }}).Priors(session), nil)
 }
 
 // TestUnwritableLog: the turn goes on, and says that it was not recorded.
 func TestUnwritableLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "outcomes")
-	must(t, os.WriteFile(file, []byte("a file where a folder should be"), 0o600))
+	testkit.OK(t, os.WriteFile(file, []byte("a file where a folder should be"), 0o600))
 	r := recorder(t, file, outcome.Full, outcome.SwitchConfig{})
 	d := open(t, r)
 	found := find(t, d, Query{Text: tideMessage, Scope: session})
@@ -344,7 +344,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	equal(t, "events", len(events(t, r)), 120)
+	testkit.Equal(t, "events", len(events(t, r)), 120)
 }
 
 // Calls that fail are told with the next answer, once.
@@ -352,7 +352,7 @@ func TestFailingCallsAreTold(t *testing.T) {
 	d := open(t, recorder(t, t.TempDir(), outcome.Full, outcome.SwitchConfig{}))
 	session := capability.Scope{Session: "s"}
 	for range 8 {
-		must(t, d.Used(session, "tool:weather", false))
+		testkit.OK(t, d.Used(session, "tool:weather", false))
 	}
 	if rate := d.Report(time.Time{}).Calls; rate.Samples != 8 || rate.Rate != 0 {
 		t.Errorf("Calls = %+v, want 8 samples that all failed", rate)

@@ -11,6 +11,7 @@ import (
 	"ken/internal/find/discover"
 	"ken/internal/know/catalog"
 	"ken/internal/know/source"
+	"ken/internal/testkit"
 )
 
 // chain is a door to a catalog where each needs the one before it, and the
@@ -111,7 +112,7 @@ func TestTryRecordsNothing(t *testing.T) {
 	if !slices.Equal(tried.Ranking, found.Ranking) || tried.Text() != found.Text() || len(found.Briefs) == 0 {
 		t.Errorf("Preview gives %q, Find %q", tried.Text(), found.Text())
 	}
-	equal(t, "Settings have tier1TopK", *d.Settings(v, capability.Scope{}).Numbers().TopK, discover.Defaults().TopK)
+	testkit.Equal(t, "Settings have tier1TopK", *d.Settings(v, capability.Scope{}).Numbers().TopK, discover.Defaults().TopK)
 	if none, err := d.Preview(t.Context(), View{}, q); err != nil || len(none.Ranking) != 0 {
 		t.Errorf("Preview of nobody = %+v, %v", none, err)
 	}
@@ -136,5 +137,5 @@ func TestRedactedWithoutFolders(t *testing.T) {
 	if d.OperatorView(keeper).Redacted(e) != e {
 		t.Error("whoever runs Ken is told otherwise")
 	}
-	equal(t, "lastOf an address", lastOf("https://example.com/a/b.json"), "https://example.com/a/b.json")
+	testkit.Equal(t, "lastOf an address", lastOf("https://example.com/a/b.json"), "https://example.com/a/b.json")
 }

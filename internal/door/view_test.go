@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ken/internal/govern/policy"
+	"ken/internal/testkit"
 )
 
 // TestViewFollowsTheRules: new rules may be allocated at the address of
@@ -20,8 +21,7 @@ func TestViewFollowsTheRules(t *testing.T) {
 		if hide {
 			s.Rules = []policy.Rule{{ID: "hide", Where: "test", Effect: policy.Deny, Capabilities: []string{"tool:weather"}}}
 		}
-		rules, err := policy.Compile(s)
-		must(t, err)
+		rules := testkit.Must(policy.Compile(s))(t)
 		now = rules
 		if _, err := d.View(somebody).Lookup("tool:weather"); (err != nil) != hide {
 			stale++

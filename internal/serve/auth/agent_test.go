@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestDecides: whoever comes by a browser or with the owner's token decides;
@@ -111,7 +113,7 @@ func TestAgentTokenIsRenewed(t *testing.T) {
 	tokens := open(t)
 	first, _ := guarded(t, Config{Tokens: tokens, Loopback: true})
 	cookie := entered(t, first, tokens)
-	must(t, os.Remove(tokens.AgentPath()))
+	testkit.OK(t, os.Remove(tokens.AgentPath()))
 	again := openIn(t, tokens.dir)
 	h, _ := guarded(t, Config{Tokens: again, Loopback: true})
 	for _, tt := range []struct {
@@ -134,7 +136,7 @@ func FuzzScoped(f *testing.F) {
 	f.Add("", "ken.decide")
 	f.Fuzz(func(t *testing.T, text, item string) {
 		want := slices.Contains(strings.Fields(text), DecideScope)
-		equal(t, fmt.Sprintf("scoped(scope %q)", text), scoped(map[string]any{"scope": text}, DecideScope), want)
+		testkit.Equal(t, fmt.Sprintf("scoped(scope %q)", text), scoped(map[string]any{"scope": text}, DecideScope), want)
 		if got := scoped(map[string]any{"scp": []any{text, item, 7, nil}}, DecideScope); got != (text == DecideScope || item == DecideScope) {
 			t.Errorf("scoped(scp [%q %q]) = %v", text, item, got)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // owner runs the server of the tests.
@@ -32,8 +33,7 @@ func open(t testing.TB) *Tokens {
 
 func openIn(t testing.TB, dir string) *Tokens {
 	t.Helper()
-	tokens, err := Open(dir)
-	must(t, err)
+	tokens := testkit.Must(Open(dir))(t)
 	return tokens
 }
 
@@ -108,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(file+" "+tt.name, func(t *testing.T) {
 				dir := t.TempDir()
-				must(t, tt.make(filepath.Join(dir, file)))
+				testkit.OK(t, tt.make(filepath.Join(dir, file)))
 				_, err := Open(dir)
 				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "remove it") || !strings.Contains(err.Error(), file) {
 					t.Errorf("Open = %v, want %q and what to do", err, tt.want)
@@ -121,7 +121,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, file := range []string{"token", "agent-token"} {
-		must(t, os.WriteFile(filepath.Join(dir, file), []byte(good), 0o600))
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(good), 0o600))
 	}
 	if _, err := Open(dir); capability.KindOf(err) != capability.Denied || err == nil || !strings.Contains(err.Error(), "agent-token") {
 		t.Errorf("Open with one token in both files = %v, want it refused", err)
@@ -203,7 +203,7 @@ func guarded(t testing.TB, cfg Config) (h http.Handler, last *passed) {
 		mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	}), cfg)
-	must(t, err)
+	testkit.OK(t, err)
 	return h, last
 }
 
@@ -377,11 +377,11 @@ func TestGuardToken(t *testing.T) {
 		}
 		if w.Code == 401 {
 			wantProblem(t, w, "unauthorized")
-			equal(t, "WWW-Authenticate", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken"`)
+			testkit.Equal(t, "WWW-Authenticate", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken"`)
 		}
 	}
 	w := ask(h, "GET", "/api", "localhost", "Authorization", "Bearer x")
-	equal(t, "WWW-Authenticate for a wrong token", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken", error="invalid_token"`)
+	testkit.Equal(t, "WWW-Authenticate for a wrong token", w.Header().Get("WWW-Authenticate"), `Bearer realm="ken", error="invalid_token"`)
 
 	// Nothing of ours goes on, all else does.
 	ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+right, "X-Api-Key", right, "Api-Key", right, "Cookie", "ken_x=1; __Host-ken_x=2; theme=dark", "X-Other", "kept")
@@ -449,18 +449,18 @@ func TestFailuresAreBounded(t *testing.T) {
 			}
 			return n
 		}
-		equal(t, "failures are answered at once", count(), burst)
+		testkit.Equal(t, "failures are answered at once", count(), burst)
 		w := ask(h, "GET", "/", "localhost")
 		if wantProblem(t, w, "too-many-attempts"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("one more = %d %v", w.Code, w.Header())
 		}
 		wantStatus(t, "the right token meanwhile", 204, ask(h, "GET", "/", "localhost", "Authorization", "Bearer "+tokens.Token().Reveal()))
 		time.Sleep(3*refill + refill/2)
-		equal(t, "failures are answered after the time of 3.5", count(), 3)
+		testkit.Equal(t, "failures are answered after the time of 3.5", count(), 3)
 		time.Sleep(refill / 2)
-		equal(t, "failures are answered when the half is whole", count(), 1)
+		testkit.Equal(t, "failures are answered when the half is whole", count(), 1)
 		time.Sleep(time.Hour)
-		equal(t, "failures are answered after an hour", count(), burst)
+		testkit.Equal(t, "failures are answered after an hour", count(), burst)
 	})
 }
 
@@ -482,20 +482,4 @@ func FuzzHost(f *testing.F) {
 			t.Errorf("ours(%q), whose name is %q", host, name)
 		}
 	})
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }

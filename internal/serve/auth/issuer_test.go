@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // A testIssuer is an OpenID Connect issuer on this machine.
@@ -50,10 +52,8 @@ var issuerKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Gen
 
 func newTestIssuer(t testing.TB) *testIssuer {
 	t.Helper()
-	r, err := issuerKey()
-	must(t, err)
-	e, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	r := testkit.Must(issuerKey())(t)
+	e := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	i := &testIssuer{t: t, rsa: r, ec: e, kid: "r1", alg: "RS256", codes: map[string]url.Values{}, found: map[string]any{}, claims: map[string]any{
 		"sub": "ann", "name": "Ann Other", "groups": []string{"staff"},
 	}}
@@ -112,8 +112,7 @@ func (i *testIssuer) keys(w http.ResponseWriter, _ *http.Request) {
 // is led back with a code.
 func (i *testIssuer) authorize(to string) (back *url.URL) {
 	i.t.Helper()
-	u, err := url.Parse(to)
-	must(i.t, err)
+	u := testkit.Must(url.Parse(to))(i.t)
 	q := u.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": "ken", "code_challenge_method": "S256"} {
 		if got := q.Get(name); got != want {
@@ -127,8 +126,7 @@ func (i *testIssuer) authorize(to string) (back *url.URL) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.codes[code] = q
-	back, err = url.Parse(q.Get("redirect_uri"))
-	must(i.t, err)
+	back = testkit.Must(url.Parse(q.Get("redirect_uri")))(i.t)
 	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {i.URL}}.Encode()
 	return back
 }

@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/secret"
+	"ken/internal/testkit"
 )
 
 // TestNamedAgents: agents with their own tokens can be told apart. Tokens that
@@ -20,18 +21,15 @@ func TestNamedAgents(t *testing.T) {
 		seen = who
 		w.WriteHeader(http.StatusNoContent)
 	})
-	h, err := Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true})
-	must(t, err)
+	h := testkit.Must(Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true}))(t)
 	var held []string
 	tokens.OnNew(func(v secret.Value) { held = append(held, v.Reveal()) })
 	code := func(token string) int {
 		seen = Identity{}
 		return ask(h, "GET", "/api", "localhost", "Authorization", "Bearer "+token).Code
 	}
-	one, err := NamedAgent(tokens.dir, "cursor", false)
-	must(t, err)
-	two, err := NamedAgent(tokens.dir, "zed", false)
-	must(t, err)
+	one := testkit.Must(NamedAgent(tokens.dir, "cursor", false))(t)
+	two := testkit.Must(NamedAgent(tokens.dir, "zed", false))(t)
 	if again, err := NamedAgent(tokens.dir, "cursor", false); err != nil || again != one || one == two {
 		t.Errorf("NamedAgent() again = %v, want the same token", err)
 	}
@@ -49,16 +47,16 @@ func TestNamedAgents(t *testing.T) {
 	if there, err := RemoveAgent(tokens.dir, "cursor"); err != nil || !there {
 		t.Errorf("RemoveAgent() = %v, %v", there, err)
 	}
-	equal(t, "a token that was removed", code(one), 401)
+	testkit.Equal(t, "a token that was removed", code(one), 401)
 	fresh, err := NamedAgent(tokens.dir, "cursor", false)
 	if err != nil || fresh == one || code(fresh) != 204 || code(one) != 401 || code(two) != 204 {
 		t.Errorf("after a new token for the same name: %v, new %d, old %d, other %d", err, code(fresh), code(one), code(two))
 	}
 	// A file that other users can read is rejected.
 	path := filepath.Join(tokens.dir, agentFolder, "zed")
-	must(t, os.Chmod(path, 0o644))
+	testkit.OK(t, os.Chmod(path, 0o644))
 	tokens.named.load(tokens.dir)
-	equal(t, "a token that others can read", code(two), 401)
+	testkit.Equal(t, "a token that others can read", code(two), 401)
 	agents, err := Agents(tokens.dir)
 	if err != nil || len(agents) != 2 || agents[0].Name != "cursor" {
 		t.Errorf("Agents() = %v, %v, want two", agents, err)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 func (i *testIssuer) config() *OIDCConfig {
@@ -47,8 +48,7 @@ func TestBearer(t *testing.T) {
 	decider := ann
 	decider.Decides = true
 
-	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	foreign := testkit.Must(rsa.GenerateKey(rand.Reader, 2048))(t)
 	own := i.rsa
 	i.rsa = foreign
 	forged := i.sign("RS256", i.about(), nil)
@@ -122,7 +122,7 @@ func TestBearer(t *testing.T) {
 		})
 	}
 	wantStatus(t, "an issuer's token as a key", 401, ask(h, "POST", "/mcp", "localhost", "X-Api-Key", good))
-	equal(t, "tokens are remembered", len(h.(*guard).issuer.verified.byKey), 10)
+	testkit.Equal(t, "tokens are remembered", len(h.(*guard).issuer.verified.byKey), 10)
 }
 
 func TestClaims(t *testing.T) {
@@ -237,7 +237,7 @@ func TestLogin(t *testing.T) {
 			if w.Code != 200 || !strings.Contains(w.Body.String(), `content="0;url=/chat?x=1&amp;y=2#z"`) {
 				t.Fatalf("back from the issuer = %d %s, want to be led on to /chat", w.Code, w.Body)
 			}
-			equal(t, "the page at the address with the code has the Referrer-Policy", w.Header().Get("Referrer-Policy"), "no-referrer")
+			testkit.Equal(t, "the page at the address with the code has the Referrer-Policy", w.Header().Get("Referrer-Policy"), "no-referrer")
 			if len(p.cookies) != 1 {
 				t.Errorf("the browser has %v, want one cookie", p.cookies)
 			}
@@ -266,7 +266,7 @@ func TestLoginBehindProxy(t *testing.T) {
 		back := p.login(i, "/")
 		i.mu.Lock()
 		for _, asked := range i.codes {
-			equal(t, "redirect_uri", asked.Get("redirect_uri"), "https://ken.example/auth/callback")
+			testkit.Equal(t, "redirect_uri", asked.Get("redirect_uri"), "https://ken.example/auth/callback")
 		}
 		i.mu.Unlock()
 		if w := p.get(back, "cross-site"); w.Code != 200 {
@@ -384,8 +384,7 @@ func TestLoginIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(t, Config{Tokens: open(t), Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken"}})
 		j := journey{State: "s", Given: time.Now().Unix()}
-		value, err := g.issuer.pack(j)
-		must(t, err)
+		value := testkit.Must(g.issuer.pack(j))(t)
 		r := httptest.NewRequest("GET", CallbackPath+"?state=s&code=c", nil)
 		r.AddCookie(&http.Cookie{Name: g.jar.name(loginKind, false), Value: value})
 		time.Sleep(loginLife - time.Second)
@@ -544,7 +543,7 @@ func TestCallbackIsBounded(t *testing.T) {
 			t.Errorf("a wrong code = %d, want 401", w.Code)
 		}
 	}
-	equal(t, "the issuer was asked about", coded.Load(), wrong)
+	testkit.Equal(t, "the issuer was asked about", coded.Load(), wrong)
 	// The rate gives one more every two seconds that this takes.
 	if got := strings.Count(log.String(), "came to nothing"); got == 0 || got > 2*burst {
 		t.Errorf("%d of %d wrong codes are logged, want about %d", got, wrong, burst)
@@ -614,8 +613,7 @@ func TestOIDCCookieEnds(t *testing.T) {
 		g := newGuard(t, Config{Tokens: open(t), Loopback: true, OIDC: &OIDCConfig{Issuer: "https://id.example", ClientID: "ken"}})
 		card := newTicket()
 		card.ID = "oidc:id.example#ann"
-		value, err := g.jar.seal(card)
-		must(t, err)
+		value := testkit.Must(g.jar.seal(card))(t)
 		time.Sleep(browserLife - time.Second)
 		w := ask(g, "GET", "/", "localhost", "Cookie", g.jar.name("", false)+"="+value)
 		if _, cookie := cookieOf(t, w); w.Code != 204 || cookie != "" {
@@ -637,7 +635,7 @@ func TestLocal(t *testing.T) {
 		"javascript:alert(1)": "/", "/%2f/evil.example": "/", "/%5cevil.example": "/", "/\t/evil.example": "/", "/\n": "/", " /x": "/", "/auth/logout": "/", "/auth/callback?x": "/",
 		"/" + strings.Repeat("x", 2000): "/",
 	} {
-		equal(t, fmt.Sprintf("local(%q)", next), local(next), want)
+		testkit.Equal(t, fmt.Sprintf("local(%q)", next), local(next), want)
 	}
 }
 
@@ -646,8 +644,7 @@ func FuzzNext(f *testing.F) {
 	for _, s := range []string{"/", "//evil.example", "/\\evil", "/%2f%2fevil", "/x?y#z", "/./\t/evil", "/;//evil"} {
 		f.Add(s)
 	}
-	base, err := url.Parse("http://ken.example/auth/callback")
-	must(f, err)
+	base := testkit.Must(url.Parse("http://ken.example/auth/callback"))(f)
 	f.Fuzz(func(t *testing.T, next string) {
 		got := local(next)
 		u, err := base.Parse(got)
@@ -699,7 +696,7 @@ func TestKeysAfterAFailure(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	equal(t, "nine who needed the keys at once asked", i.keysRead.Load()-before, 1)
+	testkit.Equal(t, "nine who needed the keys at once asked", i.keysRead.Load()-before, 1)
 }
 
 // TestWithdrawnKeyEnds: a key that the issuer no longer lists counts for an hour at
@@ -720,7 +717,7 @@ func TestWithdrawnKeyEnds(t *testing.T) {
 	i.kid = "r2"
 	i.mu.Unlock()
 	check("withdrawn just now", true)
-	equal(t, "the keys were read", i.keysRead.Load(), 1)
+	testkit.Equal(t, "the keys were read", i.keysRead.Load(), 1)
 	i.keysDown.Store(true)
 	hourLater()
 	check("an hour later, and the issuer is away", true)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"ken/internal/secret"
+	"ken/internal/testkit"
 )
 
 // cookieOf returns the cookie that an answer sets, as a request has it.
@@ -49,8 +50,7 @@ func browserHeaders(site string, more ...string) []string {
 // entered signs a browser in by the link.
 func entered(t testing.TB, h http.Handler, tokens *Tokens) string {
 	t.Helper()
-	u, err := url.Parse(tokens.Link("http://localhost:7777"))
-	must(t, err)
+	u := testkit.Must(url.Parse(tokens.Link("http://localhost:7777")))(t)
 	w := ask(h, "GET", u.RequestURI(), u.Host, browserHeaders("none")...)
 	_, cookie := cookieOf(t, w)
 	if w.Code != 303 || w.Header().Get("Location") != "/" || cookie == "" {
@@ -199,7 +199,7 @@ func TestRestart(t *testing.T) {
 	again := openIn(t, filepath.Dir(tokens.Path()))
 	second, _ := guarded(t, Config{Tokens: again, Loopback: true})
 	wantStatus(t, "after a restart", 204, ask(second, "GET", "/", "localhost", "Cookie", cookie))
-	must(t, os.Remove(tokens.Path()))
+	testkit.OK(t, os.Remove(tokens.Path()))
 	fresh := openIn(t, filepath.Dir(tokens.Path()))
 	third, _ := guarded(t, Config{Tokens: fresh, Loopback: true})
 	_, value, _ := strings.Cut(cookie, "=")
@@ -404,7 +404,7 @@ func TestSignInPage(t *testing.T) {
 		t.Errorf("the policy is %s, want %s", got, want)
 	}
 	// A form of a page with no-referrer has the origin null, which is refused.
-	equal(t, "Referrer-Policy", head.Get("Referrer-Policy"), "same-origin")
+	testkit.Equal(t, "Referrer-Policy", head.Get("Referrer-Policy"), "same-origin")
 	for _, part := range []string{`<html lang="en">`, `name="viewport"`, `<label for="token">`, `<form method="post" action="/auth/signin">`, `href="/auth/login?next=%2Fchat%3Fa%3D%261"`, "A &amp; &lt;b&gt;"} {
 		if !strings.Contains(body, part) {
 			t.Errorf("the page lacks %s", part)
@@ -479,7 +479,7 @@ func TestHeaders(t *testing.T) {
 		"refused": ask(h, "GET", "/api", "localhost"), "wrong host": ask(h, "GET", "/api", "evil.example"),
 	} {
 		for header, value := range want {
-			equal(t, fmt.Sprintf("%s: %s", name, header), w.Header().Get(header), value)
+			testkit.Equal(t, fmt.Sprintf("%s: %s", name, header), w.Header().Get(header), value)
 		}
 	}
 	w := ask(h, "GET", "/api", "localhost", append([]string{"Origin", "https://tools.example"}, right...)...)
@@ -500,8 +500,7 @@ func TestOpenAtOnce(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	h, err := Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true, Rate: Rate{Open: 2}})
-	must(t, err)
+	h := testkit.Must(Guard(next, Config{Tokens: tokens, Owner: owner(), Loopback: true, Rate: Rate{Open: 2}}))(t)
 	bearer := func(s secret.Value) []string { return []string{"Authorization", "Bearer " + s.Reveal()} }
 	var streams sync.WaitGroup
 	for range 2 {
@@ -524,7 +523,7 @@ func TestOpenAtOnce(t *testing.T) {
 	if w := ask(h, "GET", "/api", "localhost", bearer(tokens.Agent())...); w.Code != http.StatusNoContent {
 		t.Errorf("once the streams have ended = %d, want 204", w.Code)
 	}
-	equal(t, "askers are counted when nothing is open", len(h.(*guard).limits.open.count), 0)
+	testkit.Equal(t, "askers are counted when nothing is open", len(h.(*guard).limits.open.count), 0)
 }
 
 // TestRate: requests over the rate wait for their turn, in order. Only a
@@ -578,14 +577,14 @@ func TestRate(t *testing.T) {
 		}
 		other, agent, plain := owner(), owner(), owner()
 		other.Principal.Tenant, agent.Principal.Agent, plain.Decides = "elsewhere", "cursor", false
-		equal(t, "another tenant's and their agents' wait", wait(other)+wait(agent)+wait(plain), 0)
+		testkit.Equal(t, "another tenant's and their agents' wait", wait(other)+wait(agent)+wait(plain), 0)
 		// A request that is cancelled gives its turn back.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		if _, err := l.asked.wait(gone, owner(), queueFor); err == nil {
 			t.Error("a caller who has gone gets in")
 		}
-		equal(t, "the next waits", wait(owner()), time.Second/2)
+		testkit.Equal(t, "the next waits", wait(owner()), time.Second/2)
 		for i := range 3 * mostKnown {
 			other.Principal.ID = strconv.Itoa(i)
 			wait(other)
@@ -618,7 +617,7 @@ func TestFailuresByAddress(t *testing.T) {
 	for remote, want := range map[string]int{
 		"[2001:db8::1]:10": 429, "[2001:db8::ffff]:9": 429, "[2001:db8:0:1::1]:9": 401, "192.0.2.9:1": 401, "": 401,
 	} {
-		equal(t, fmt.Sprintf("from %s", remote), from(remote), want)
+		testkit.Equal(t, fmt.Sprintf("from %s", remote), from(remote), want)
 	}
 }
 
@@ -628,8 +627,7 @@ func FuzzCookie(f *testing.F) {
 	j := newJar(tokens)
 	t := newTicket()
 	t.Owner = true
-	good, err := j.seal(t)
-	must(f, err)
+	good := testkit.Must(j.seal(t))(f)
 	f.Add(good, "ann", "acme")
 	f.Add("eyJvIjp0cnVlfQ.x", "", "")
 	f.Add(".", "a.b", "\x00")
@@ -736,8 +734,7 @@ func TestTenantRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var passed atomic.Int64
 		next := HandlerFunc(func(w http.ResponseWriter, _ *http.Request, _ Identity) { passed.Add(1) })
-		h, err := Guard(next, Config{Off: true, Owner: owner(), Loopback: true, Rate: Rate{Requests: 1000}, TenantRate: Rate{Requests: 1, Burst: 2}, FreeMCP: true})
-		must(t, err)
+		h := testkit.Must(Guard(next, Config{Off: true, Owner: owner(), Loopback: true, Rate: Rate{Requests: 1000}, TenantRate: Rate{Requests: 1, Burst: 2}, FreeMCP: true}))(t)
 		g := h.(*guard)
 		ask := func(tenant, id, path string) *httptest.ResponseRecorder {
 			who := owner()

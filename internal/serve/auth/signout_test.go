@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"ken/internal/store"
+	"ken/internal/testkit"
 )
 
 func openStore(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), "", t.TempDir())
-	must(t, err)
+	s := testkit.Must(store.Open(t.Context(), "", t.TempDir()))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -38,8 +38,7 @@ func TestSignOutsOfAnotherStore(t *testing.T) {
 	given := func(ago time.Duration) string {
 		c := newTicket()
 		c.Owner, c.Given = true, time.Now().Add(-ago).Unix()
-		value, err := jar.seal(c)
-		must(t, err)
+		value := testkit.Must(jar.seal(c))(t)
 		return jar.name("", false) + "=" + value
 	}
 	old := given(time.Minute)
@@ -83,8 +82,7 @@ func TestSignOutsUnread(t *testing.T) {
 			first := newGuard(t, Config{Tokens: tokens, Loopback: true})
 			old := newTicket()
 			old.Owner, old.Given = true, time.Now().Add(-time.Minute).Unix()
-			value, err := first.jar.seal(old)
-			must(t, err)
+			value := testkit.Must(first.jar.seal(old))(t)
 			cookie := first.jar.name("", false) + "=" + value
 			if w := ask(first, "GET", "/api", "localhost", "Cookie", cookie); w.Code != 204 {
 				t.Fatalf("the cookie before = %d, want 204", w.Code)
@@ -126,7 +124,7 @@ func TestSignOutsOverflow(t *testing.T) {
 	for i := range mostVoid { // those of this process
 		j.gone.add(fmt.Sprint(i), end)
 	}
-	must(t, j.void(context.Background(), "last"))
+	testkit.OK(t, j.void(context.Background(), "last"))
 	before := j.gone.before
 	if before == 0 {
 		t.Fatal("too many sign-outs void nothing else")
@@ -137,5 +135,5 @@ func TestSignOutsOverflow(t *testing.T) {
 	if !again.gone.has("other", before-1, now) || again.gone.has("other", before, now) || again.gone.before != before {
 		t.Errorf("after a restart all before %d is void, want %d", again.gone.before, before)
 	}
-	equal(t, "are remembered that are older", len(again.gone.until), 0)
+	testkit.Equal(t, "are remembered that are older", len(again.gone.until), 0)
 }

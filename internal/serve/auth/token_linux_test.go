@@ -9,25 +9,26 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestOpenBehindAClosedFolder: where it is the folder that lets nobody in,
 // removing the file is no advice, and no rule has refused anything.
 func TestOpenBehindAClosedFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	must(t, os.Mkdir(dir, 0o700))
+	testkit.OK(t, os.Mkdir(dir, 0o700))
 	if _, err := Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	must(t, os.Chmod(dir, 0))
+	testkit.OK(t, os.Chmod(dir, 0))
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	if os.Geteuid() == 0 { // root may look anywhere: for files, this thread is somebody else
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for up := filepath.Dir(dir); strings.HasPrefix(up, os.TempDir()+"/"); up = filepath.Dir(up) {
-			must(t, os.Chmod(up, 0o755))
+			testkit.OK(t, os.Chmod(up, 0o755))
 		}
-		must(t, syscall.Setfsuid(65534))
+		testkit.OK(t, syscall.Setfsuid(65534))
 		defer syscall.Setfsuid(0)
 	}
 	_, err := Open(dir)

@@ -15,12 +15,9 @@ import (
 // made so much later.
 func otherBuild(t *testing.T, mark byte, later time.Duration) (exe string) {
 	t.Helper()
-	own, err := os.Executable()
-	must(t, err)
-	b, err := os.ReadFile(own)
-	must(t, err)
-	info, err := os.Stat(own)
-	must(t, err)
+	own := testkit.Must(os.Executable())(t)
+	b := testkit.Must(os.ReadFile(own))(t)
+	info := testkit.Must(os.Stat(own))(t)
 	id, _ := shim.Build()
 	at := bytes.Index(b, []byte(id))
 	if at < 0 || at > 4<<10 {
@@ -28,9 +25,9 @@ func otherBuild(t *testing.T, mark byte, later time.Duration) (exe string) {
 	}
 	b[at] = mark
 	exe = filepath.Join(t.TempDir(), "ken")
-	must(t, os.WriteFile(exe, b, 0o755))
+	testkit.OK(t, os.WriteFile(exe, b, 0o755))
 	when := info.ModTime().Add(later)
-	must(t, os.Chtimes(exe, when, when))
+	testkit.OK(t, os.Chtimes(exe, when, when))
 	return exe
 }
 
@@ -49,10 +46,10 @@ func TestBuilds(t *testing.T) {
 	if next == old {
 		t.Errorf("a newer shim joined the older daemon %d", old)
 	}
-	equal(t, "the first window is now served by", w1.ask(t, "still"), old)
+	testkit.Equal(t, "the first window is now served by", w1.ask(t, "still"), old)
 	h.exe = own
 	w3 := h.open(t)
-	equal(t, "an older shim is served by", w3.ask(t, "who"), next)
+	testkit.Equal(t, "an older shim is served by", w3.ask(t, "who"), next)
 	w1.close(t, 0)
 	testkit.Wait(t, "the daemon ends", func() bool { return gone(old) }) // a retired daemon ends with its last client
 	w2.close(t, 0)
@@ -100,10 +97,10 @@ func TestTwoBuildsAtOnce(t *testing.T) {
 
 func TestRetire(t *testing.T) {
 	h := newHome(t)
-	works(t, "Retire without a daemon", shim.Retire(h.place(t)))
+	testkit.Equal(t, "Retire without a daemon", shim.Retire(h.place(t)), nil)
 	w := h.open(t)
 	pid := w.ask(t, "who")
-	works(t, "Retire", shim.Retire(h.place(t)))
+	testkit.Equal(t, "Retire", shim.Retire(h.place(t)), nil)
 	if g, err := shim.Ask(h.place(t)); err == nil {
 		t.Errorf("Ask after Retire = %v, want no daemon", g)
 	}

@@ -32,14 +32,13 @@ func echo(_ context.Context, _ shim.Hello, conn net.Conn) error {
 // serve runs a daemon in this process until the test ends.
 func serve(t *testing.T, p shim.Place, h daemon.Handler) {
 	t.Helper()
-	l, err := daemon.Listen(p)
-	must(t, err)
+	l := testkit.Must(daemon.Listen(p))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
 	go func() { served <- l.Serve(ctx, daemon.Config{}, h) }()
 	t.Cleanup(func() {
 		cancel()
-		works(t, "Serve", <-served)
+		testkit.Equal(t, "Serve", <-served, nil)
 	})
 }
 
@@ -73,7 +72,7 @@ func call(path string) error {
 func TestThousandVisits(t *testing.T) {
 	p := newHome(t).place(t)
 	serve(t, p, echo)
-	must(t, call(p.Socket))
+	testkit.OK(t, call(p.Socket))
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
 	for range 50 {
 		var visits sync.WaitGroup
@@ -126,11 +125,10 @@ func TestListenTwice(t *testing.T) {
 // that of the next one.
 func TestNameTaken(t *testing.T) {
 	p := newHome(t).place(t)
-	first, err := daemon.Listen(p)
-	must(t, err)
-	must(t, os.Remove(p.Socket))
+	first := testkit.Must(daemon.Listen(p))(t)
+	testkit.OK(t, os.Remove(p.Socket))
 	serve(t, p, echo)
-	works(t, "Close", first.Close())
+	testkit.Equal(t, "Close", first.Close(), nil)
 	if err := call(p.Socket); err != nil {
 		t.Errorf("the second daemon after the first has closed: %v", err)
 	}
@@ -163,7 +161,7 @@ func TestListenRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHome(t)
-			must(t, tt.spoil(h.dir))
+			testkit.OK(t, tt.spoil(h.dir))
 			if l, err := daemon.Listen(h.place(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Listen = %v, %v; want %q", l, err, tt.want)
 			}
@@ -177,7 +175,7 @@ func TestLinkedHome(t *testing.T) {
 	h := newHome(t)
 	p := h.place(t)
 	real := h.dir + "2"
-	must(t, errors.Join(os.Mkdir(real, 0o700), os.Symlink(filepath.Base(real), h.dir)))
+	testkit.OK(t, errors.Join(os.Mkdir(real, 0o700), os.Symlink(filepath.Base(real), h.dir)))
 	serve(t, p, echo)
 	if g, err := shim.Ask(p); err != nil || g.PID != os.Getpid() {
 		t.Errorf("Ask(%s) = %v, %v; want this process", p.Socket, g, err)
@@ -210,7 +208,7 @@ func TestLinkOfAnother(t *testing.T) {
 			p.Private = c.private
 			err := errors.Join(os.Mkdir(h.dir+"2", 0o700), os.Symlink(h.dir+"2", h.dir),
 				os.Lchown(h.dir, c.link, c.link), os.Chown(h.dir+"2", c.folder, c.folder))
-			must(t, err)
+			testkit.OK(t, err)
 			if l, err := daemon.Listen(p); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Listen = %v, %v; want %q", l, err, c.want)
 			}
@@ -227,15 +225,12 @@ func stranger(t *testing.T, args ...string) *exec.Cmd {
 	if os.Geteuid() != 0 {
 		t.Skip("cannot here: only root can be two users")
 	}
-	own, err := os.Executable()
-	must(t, err)
-	b, err := os.ReadFile(own)
-	must(t, err)
-	dir, err := os.MkdirTemp("", "ken")
-	must(t, err)
+	own := testkit.Must(os.Executable())(t)
+	b := testkit.Must(os.ReadFile(own))(t)
+	dir := testkit.Must(os.MkdirTemp("", "ken"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	exe := filepath.Join(dir, "stranger")
-	must(t, errors.Join(os.WriteFile(exe, b, 0o755), os.Chmod(exe, 0o755), os.Chmod(dir, 0o755)))
+	testkit.OK(t, errors.Join(os.WriteFile(exe, b, 0o755), os.Chmod(exe, 0o755), os.Chmod(dir, 0o755)))
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -251,7 +246,7 @@ func TestForeignCaller(t *testing.T) {
 		return nil
 	})
 	// The modes alone keep strangers out; we are to notice without them.
-	must(t, errors.Join(os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o755), os.Chmod(p.Socket, 0o666)))
+	testkit.OK(t, errors.Join(os.Chmod(filepath.Dir(h.dir), 0o755), os.Chmod(h.dir, 0o755), os.Chmod(p.Socket, 0o666)))
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "heard \"\", <nil>\n" {
 		t.Errorf("a stranger's connection = %s, %v; want it closed without a word", out, err)
@@ -261,28 +256,25 @@ func TestForeignCaller(t *testing.T) {
 func TestForeignDaemon(t *testing.T) {
 	h := newHome(t)
 	p := h.place(t)
-	lair, err := os.MkdirTemp("", "ken")
-	must(t, err)
+	lair := testkit.Must(os.MkdirTemp("", "ken"))(t)
 	defer os.RemoveAll(lair)
-	must(t, os.Chmod(lair, 0o777))
+	testkit.OK(t, os.Chmod(lair, 0o777))
 	theirs := filepath.Join(lair, "s")
 	cmd := stranger(t, "squat", theirs)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	in := testkit.Must(cmd.StdinPipe())(t)
+	out := testkit.Must(cmd.StdoutPipe())(t)
+	testkit.OK(t, cmd.Start())
 	defer func() { in.Close(); cmd.Wait() }()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the stranger says %q, %v", line, err)
 	}
-	must(t, errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)))
+	testkit.OK(t, errors.Join(os.Mkdir(h.dir, 0o700), os.Rename(theirs, p.Socket)))
 	w := h.open(t)
-	equal(t, "stdout", w.close(t, 1), "")
+	testkit.Equal(t, "stdout", w.close(t, 1), "")
 	if got := w.stderr.String(); !strings.Contains(got, "run by user 65534") {
 		t.Errorf("stderr = %q, want the stranger named", got)
 	}
-	must(t, os.Chown(h.dir, 65534, 65534))
+	testkit.OK(t, os.Chown(h.dir, 65534, 65534))
 	w = h.open(t)
 	w.close(t, 1)
 	if got := w.stderr.String(); !strings.Contains(got, "belongs to another user") {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ken/internal/serve/shim"
+	"ken/internal/testkit"
 )
 
 // pipes is a listener whose connections are in memory, so that time can be
@@ -93,7 +94,7 @@ func serving(t *testing.T, cfg Config, h Handler) *pipes {
 	served := start(l, ctx, cfg, h)
 	t.Cleanup(func() {
 		cancel()
-		works(t, "Serve", <-served)
+		testkit.Equal(t, "Serve", <-served, nil)
 	})
 	return p
 }
@@ -122,7 +123,7 @@ func TestIdle(t *testing.T) {
 		default:
 		}
 		c.Close()
-		works(t, "Serve", <-served)
+		testkit.Equal(t, "Serve", <-served, nil)
 		if got, want := time.Since(begin), time.Hour+time.Minute; got != want {
 			t.Errorf("Serve ended after %v, want %v", got, want)
 		}
@@ -141,7 +142,7 @@ func TestIdleNever(t *testing.T) {
 		default:
 		}
 		cancel()
-		works(t, "Serve", <-served)
+		testkit.Equal(t, "Serve", <-served, nil)
 	})
 }
 
@@ -242,7 +243,7 @@ func TestRetireFinishesClients(t *testing.T) {
 		default:
 		}
 		c.Close()
-		works(t, "Serve", <-served)
+		testkit.Equal(t, "Serve", <-served, nil)
 	})
 }
 
@@ -344,12 +345,4 @@ func TestFull(t *testing.T) {
 		}
 		c.Close()
 	})
-}
-
-// works reports what failed.
-func works(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s = %v", what, err)
-	}
 }

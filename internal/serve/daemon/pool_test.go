@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"ken/internal/serve/daemon"
+	"ken/internal/testkit"
 )
 
 // A document is what the pool of these tests keeps open.
@@ -90,7 +90,7 @@ func TestPool(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		equal(t, "closed after the idle time", closed.names(2), []string{"b", "c"})
+		testkit.Equal(t, "closed after the idle time", closed.names(2), []string{"b", "c"})
 		_, leave := enter("b", "", nil)
 		leave()
 		if err := pool.Close(); err != nil {
@@ -103,28 +103,4 @@ func TestPool(t *testing.T) {
 			t.Error("Enter works after Close")
 		}
 	})
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// works reports what failed.
-func works(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s = %v", what, err)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }

@@ -132,9 +132,8 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ken") // short: the name of a socket is
-	must(t, err)
-	exe, err := os.Executable()
-	must(t, err)
+	testkit.OK(t, err)
+	exe := testkit.Must(os.Executable())(t)
 	h := &home{dir: filepath.Join(dir, "home"), exe: exe}
 	t.Cleanup(func() {
 		for _, pid := range h.starts(t) {
@@ -168,7 +167,7 @@ func (h *home) place(t testing.TB) shim.Place {
 		}
 		return ""
 	}, "/")
-	must(t, err)
+	testkit.OK(t, err)
 	return p
 }
 
@@ -179,8 +178,7 @@ func (h *home) starts(t testing.TB) (pids []int) {
 		return nil
 	}
 	for line := range strings.Lines(string(b)) {
-		pid, err := strconv.Atoi(strings.TrimSpace(line))
-		must(t, err)
+		pid := testkit.Must(strconv.Atoi(strings.TrimSpace(line)))(t)
 		pids = append(pids, pid)
 	}
 	return pids
@@ -206,11 +204,9 @@ func (h *home) open(t testing.TB, args ...string) *window {
 	w.cmd.Env = append(h.environ(), h.env...)
 	w.cmd.Dir = filepath.Dir(h.dir)
 	w.cmd.Stderr = &w.stderr
-	in, err := w.cmd.StdinPipe()
-	must(t, err)
-	out, err := w.cmd.StdoutPipe()
-	must(t, err)
-	must(t, w.cmd.Start())
+	in := testkit.Must(w.cmd.StdinPipe())(t)
+	out := testkit.Must(w.cmd.StdoutPipe())(t)
+	testkit.OK(t, w.cmd.Start())
 	w.in, w.out = in, bufio.NewReader(out)
 	return w
 }
@@ -240,7 +236,7 @@ func (w *window) close(t testing.TB, status int) (rest string) {
 		t.Error(err)
 	}
 	w.cmd.Wait()
-	equal(t, "ken mcp, whose stderr is "+w.stderr.String(), w.cmd.ProcessState.ExitCode(), status)
+	testkit.Equal(t, "ken mcp, whose stderr is "+w.stderr.String(), w.cmd.ProcessState.ExitCode(), status)
 	return string(b)
 }
 
@@ -270,13 +266,12 @@ func TestClientCloses(t *testing.T) {
 func TestNobodyReads(t *testing.T) {
 	h := newHome(t)
 	r, out, err := os.Pipe()
-	must(t, err)
+	testkit.OK(t, err)
 	cmd := exec.Command(h.exe, "mcp")
 	cmd.Env, cmd.Stdout = h.environ(), out
 	cmd.Dir = filepath.Dir(h.dir)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	in := testkit.Must(cmd.StdinPipe())(t)
+	testkit.OK(t, cmd.Start())
 	out.Close()
 	r.Close()
 	io.WriteString(in, "who\n") // it may be gone already
@@ -305,7 +300,7 @@ func TestDaemonDoesNotStart(t *testing.T) {
 func TestHandlerRefuses(t *testing.T) {
 	h := newHome(t)
 	w := h.open(t, "--config=broken")
-	equal(t, "stdout", w.close(t, 1), "")
+	testkit.Equal(t, "stdout", w.close(t, 1), "")
 	if got, want := w.stderr.String(), "ken: ken.yaml: line 3: ?[31mno such key\n"; got != want {
 		t.Errorf("stderr = %q, want %q", got, want)
 	}
@@ -328,7 +323,7 @@ func TestRelativeHome(t *testing.T) {
 func TestDescriptorsStay(t *testing.T) {
 	h := newHome(t)
 	r, leaked, err := os.Pipe()
-	must(t, err)
+	testkit.OK(t, err)
 	cmd := exec.Command(h.exe, "mcp")
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = h.environ(), filepath.Dir(h.dir), []*os.File{leaked}
 	cmd.Stdin = strings.NewReader("who\n")

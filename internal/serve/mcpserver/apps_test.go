@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/know/source/mcptools"
+	"ken/internal/testkit"
 )
 
 // appTool adds a tool of a server that has a page.
@@ -63,7 +64,7 @@ func TestApps(t *testing.T) {
 				var listed []string
 				pages := map[string]string{}
 				for tool, err := range cs.Tools(t.Context(), nil) {
-					must(t, err)
+					testkit.OK(t, err)
 					listed = append(listed, tool.Name)
 					if ui, ok := tool.Meta["ui"].(map[string]any); ok {
 						pages[tool.Name], _ = ui["resourceUri"].(string)

@@ -343,7 +343,7 @@ func TestStateIsSealed(t *testing.T) {
 				t.Errorf("%s: before a state %s %s ran", surface, c.name, ran)
 			}
 			said, _ := try(c.cs, c.tool, c.file, c.answers, c.state)
-			equal(t, surface+": with a state "+c.name, said, c.want)
+			testkit.Equal(t, surface+": with a state "+c.name, said, c.want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestResultMeta: what a server says of its result is passed on, but not under
@@ -159,8 +160,7 @@ func TestMetadataIsWritten(t *testing.T) {
 	} {
 		a := &answer{body: []byte(`{"content":[]}`)}
 		a.Meta = meta
-		raw, err := a.MarshalJSON()
-		must(t, err)
+		raw := testkit.Must(a.MarshalJSON())(t)
 		var got struct {
 			Meta map[string]any `json:"_meta"`
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ken/internal/testkit"
 )
 
 // said2026 is what a client says of itself with each request.
@@ -95,8 +97,7 @@ func sameAsSDK(t *testing.T, h *httptest.Server, name, body string, header map[s
 		all := maps.Clone(header)
 		maps.Copy(all, more)
 		res := post(t, h.URL, body, all)
-		text, err := io.ReadAll(res.Body)
-		must(t, err)
+		text := testkit.Must(io.ReadAll(res.Body))(t)
 		if _, data, ok := strings.Cut(string(text), "data: {"); ok {
 			text = []byte("{" + data)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // A wire is a client that writes its own lines.
@@ -55,8 +56,7 @@ type heard struct {
 
 func (w *wire) hear() heard {
 	w.t.Helper()
-	line, err := w.in.ReadString('\n')
-	must(w.t, err)
+	line := testkit.Must(w.in.ReadString('\n'))(w.t)
 	var h heard
 	if err := json.Unmarshal([]byte(line), &h); err != nil {
 		w.t.Fatalf("%s: %v", line, err)

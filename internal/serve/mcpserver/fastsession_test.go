@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // A rawClient is a session over HTTP of a client that writes its messages itself.
@@ -123,12 +124,12 @@ func TestQuestionOnTheResponse(t *testing.T) {
 	if _, more := next(); more {
 		t.Error("the stream goes on after the answer")
 	}
-	equal(t, "calls were made", len(b.calls), 1)
+	testkit.Equal(t, "calls were made", len(b.calls), 1)
 
 	// An answer in other letters is none.
 	next = eventsOf(v.post(toolCall("2", "write", `{"name":"b"}`, ""), nil))
 	e, _ = next()
-	must(t, json.Unmarshal([]byte(e.data), &asked))
+	testkit.OK(t, json.Unmarshal([]byte(e.data), &asked))
 	v.post(reply(`{"action":"decline","Action":"accept","content":{"decision":"allow once"}}`), nil)
 	if e, _ = next(); !strings.Contains(e.data, `"isError":true`) || len(b.calls) != 1 {
 		t.Errorf("an answer that can be read in two ways: %+v, %d calls made", e, len(b.calls))
@@ -278,7 +279,7 @@ func TestBrokenStreamGoesOn(t *testing.T) {
 	res := v.post(toolCall("1", "write", `{"name":"a"}`, `,"_meta":{"progressToken":"p"}`), nil)
 	e, _ := eventsOf(res)()
 	var asked struct{ ID string }
-	must(t, json.Unmarshal([]byte(e.data), &asked))
+	testkit.OK(t, json.Unmarshal([]byte(e.data), &asked))
 	res.Body.Close()
 	first := v.again(e.id)
 	v.post(`{"jsonrpc":"2.0","id":"`+asked.ID+`","result":{"action":"accept","content":{"decision":"allow once"}}}`, nil)

@@ -26,8 +26,7 @@ func post(t *testing.T, url, body string, header map[string]string) *http.Respon
 // roundTrip makes a request of ada's, unless a header says otherwise.
 func roundTrip(t *testing.T, method, url, body string, header map[string]string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	must(t, err)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer ada")
@@ -36,8 +35,7 @@ func roundTrip(t *testing.T, method, url, body string, header map[string]string)
 			r.Host = v
 		}
 	}
-	res, err := http.DefaultClient.Do(r)
-	must(t, err)
+	res := testkit.Must(http.DefaultClient.Do(r))(t)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }
@@ -107,7 +105,7 @@ func checkRefusal(t *testing.T, name string, res *http.Response, body []byte) {
 	if err := json.Unmarshal(body, &m); err != nil || m.Version != "2.0" || m.Error == nil || m.Error.Code >= 0 || m.Error.Message == "" {
 		t.Errorf("%s: status %d, body %q, want an error of JSON-RPC", name, res.StatusCode, body)
 	}
-	equal(t, fmt.Sprintf("%s: Content-Type", name), res.Header.Get("Content-Type"), "application/json")
+	testkit.Equal(t, fmt.Sprintf("%s: Content-Type", name), res.Header.Get("Content-Type"), "application/json")
 }
 
 // TestSessionsAreTheirPrincipals: another's session does not exist.
@@ -154,7 +152,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	cfg.Idle = time.Millisecond
 	h = web(t, New(cfg))
 	idle := begin()
-	equal(t, "ended", <-ended, idle)
+	testkit.Equal(t, "ended", <-ended, idle)
 }
 
 // TestSessionsOfOneAreBounded: a client that begins one session after the other ends its

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestLobbyTellsAgentsApart: the session of a client without sessions is the same
@@ -15,7 +16,7 @@ func TestLobbyTellsAgentsApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, agent := range []bool{false, true} {
 		id := new(lobby).find(who, agent, "editor", "", now).id
-		equal(t, fmt.Sprintf("find(agent %v) = %s, then", agent, id), new(lobby).find(who, agent, "editor", "", now).id, id)
+		testkit.Equal(t, fmt.Sprintf("find(agent %v) = %s, then", agent, id), new(lobby).find(who, agent, "editor", "", now).id, id)
 		if seen[id] {
 			t.Errorf("find = %s for a client and for an agent", id)
 		}

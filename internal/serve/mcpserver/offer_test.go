@@ -117,7 +117,7 @@ func TestPromptNames(t *testing.T) {
 		"a__review": {reader: "mcp:a/get_prompt", server: "a", name: "review"}, "a__greet": {reader: "mcp:a/get_prompt", server: "a", name: "greet"},
 		"tides": {reader: "mcp:a/get_prompt", server: "a", name: "tides"},
 	} {
-		equal(t, fmt.Sprintf("prompt %s", name), o.prompt[name], want)
+		testkit.Equal(t, fmt.Sprintf("prompt %s", name), o.prompt[name], want)
 	}
 }
 
@@ -132,15 +132,15 @@ func TestOfferings(t *testing.T) {
 		ctx := t.Context()
 		var prompts, uris, templates []string
 		for p, err := range cs.Prompts(ctx, nil) {
-			must(t, err)
+			testkit.OK(t, err)
 			prompts = append(prompts, p.Name)
 		}
 		for r, err := range cs.Resources(ctx, nil) {
-			must(t, err)
+			testkit.OK(t, err)
 			uris = append(uris, r.URI)
 		}
 		for r, err := range cs.ResourceTemplates(ctx, nil) {
-			must(t, err)
+			testkit.OK(t, err)
 			templates = append(templates, r.URITemplate)
 		}
 		if want := []string{"b__review", "review", "tides", "tidy"}; !slices.Equal(prompts, want) {
@@ -233,7 +233,7 @@ func TestSubscriptions(t *testing.T) {
 					sh.changed("b test://shared")
 					return len(told) > 0
 				})
-				equal(t, "told of", <-told, uri)
+				testkit.Equal(t, "told of", <-told, uri)
 			})
 			if sh.stopped != 1 {
 				t.Errorf("%d subscriptions were ended with the client, want 1", sh.stopped)
@@ -251,6 +251,6 @@ func TestTemplatePattern(t *testing.T) {
 		{"a://x{?q}", "a://x", true}, {"a://x{/y*}", "a://x/1/2", true}, {"a.b://{x}", "a-b://1", false}, {"a://{x", "a://1", false}, {"a://{}", "a://", false},
 	} {
 		re, ok := templatePattern(test.template)
-		equal(t, fmt.Sprintf("templatePattern(%q) matches %q", test.template, test.uri), ok && re.MatchString(test.uri), test.want)
+		testkit.Equal(t, fmt.Sprintf("templatePattern(%q) matches %q", test.template, test.uri), ok && re.MatchString(test.uri), test.want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 const rowsSchema = `{"type":"object","properties":{"rows":{"type":"array","items":{"type":"string"}}},"required":["rows"]}`
@@ -49,8 +50,7 @@ func TestOutputSchema(t *testing.T) {
 	for _, version := range []string{"2025-06-18", sessionful, sessionless} {
 		t.Run(version, func(t *testing.T) {
 			cs := dial(t, New(cfg), peer{version: version})
-			list, err := cs.ListTools(t.Context(), nil)
-			must(t, err)
+			list := testkit.Must(cs.ListTools(t.Context(), nil))(t)
 			for _, tool := range list.Tools {
 				if tool.Name == toolDiscover || tool.Name == toolDescribe {
 					continue // see TestS247StructuredContent
@@ -127,7 +127,7 @@ func rawCall(t *testing.T, s *Server, version, name string) (out rawResult) {
 	}
 	ask("tools/list", "")
 	var m struct{ Result rawResult }
-	must(t, json.Unmarshal(ask("tools/call", `"name":"`+name+`","arguments":{}`), &m))
+	testkit.OK(t, json.Unmarshal(ask("tools/call", `"name":"`+name+`","arguments":{}`), &m))
 	return m.Result
 }
 

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 	"ken/internal/run/executor/results"
 	"ken/internal/run/result"
 	"ken/internal/run/runner"
+	"ken/internal/testkit"
 	"ken/internal/testkit/runtest"
 	"ken/internal/testkit/storetest"
 )
@@ -105,7 +105,7 @@ func (b *bench) tool(id, schema string, e capability.Effects, f capability.Invok
 
 func (b *bench) load(t testing.TB) {
 	t.Helper()
-	must(t, b.catalog.Load(context.Background()))
+	testkit.OK(t, b.catalog.Load(context.Background()))
 }
 
 // newBench makes a bench; fill adds to it before it is loaded.
@@ -240,8 +240,7 @@ func dial(t testing.TB, s *Server, p peer) *mcp.ClientSession {
 	here, there := net.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(context.Background(), p.who, there, Hello{}) }()
-	cs, err := p.client().Connect(context.Background(), &mcp.IOTransport{Reader: here, Writer: here}, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
-	must(t, err)
+	cs := testkit.Must(p.client().Connect(context.Background(), &mcp.IOTransport{Reader: here, Writer: here}, &mcp.ClientSessionOptions{ProtocolVersion: p.version}))(t)
 	t.Cleanup(func() {
 		cs.Close()
 		here.Close()
@@ -278,8 +277,7 @@ func dialWeb(t testing.TB, h *httptest.Server, p peer) *mcp.ClientSession {
 	if p.who.ID == "" {
 		p.who = ada
 	}
-	cs, err := p.client().Connect(context.Background(), &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: &http.Client{Transport: as(p.who.ID)}}, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
-	must(t, err)
+	cs := testkit.Must(p.client().Connect(context.Background(), &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: &http.Client{Transport: as(p.who.ID)}}, &mcp.ClientSessionOptions{ProtocolVersion: p.version}))(t)
 	t.Cleanup(func() { cs.Close() })
 	return cs
 }
@@ -307,7 +305,7 @@ func names(t testing.TB, cs *mcp.ClientSession) []string {
 	t.Helper()
 	var out []string
 	for tool, err := range cs.Tools(context.Background(), nil) {
-		must(t, err)
+		testkit.OK(t, err)
 		out = append(out, tool.Name)
 	}
 	return out
@@ -346,22 +344,3 @@ func many(n int) func(*bench) {
 }
 
 var _ io.ReadWriteCloser = (net.Conn)(nil)
-
-// must ends the test if something that it needs failed.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 var sealKey = sealer{key: []byte("0123456789abcdef0123456789abcdef")}
@@ -20,8 +22,7 @@ func TestSealReadsBack(t *testing.T) {
 			Expires: now.Add(time.Minute), Ticket: rapid.String().Draw(t, "ticket"), State: rapid.String().Draw(t, "state"),
 			Given: map[string]json.RawMessage{"consent": json.RawMessage(`"T1"`)},
 		}
-		text, err := seal(sealKey, c)
-		must(t, err)
+		text := testkit.Must(seal(sealKey, c))(t)
 		got, err := unseal(sealKey, text, claim{Who: c.Who, Session: c.Session, Subject: c.Subject}, now)
 		if err != nil || got.Ticket != c.Ticket || got.State != c.State || string(got.Given["consent"]) != `"T1"` {
 			t.Fatalf("unseal(seal(%+v)) = %+v, %v", c, got, err)
@@ -55,8 +56,7 @@ func FuzzUnseal(f *testing.F) {
 	want := claim{Who: "w", Session: "s", Subject: "u"}
 	good := want
 	good.Expires = now.Add(time.Hour)
-	text, err := seal(sealKey, good)
-	must(f, err)
+	text := testkit.Must(seal(sealKey, good))(f)
 	for _, s := range []string{text, text + "x", text[1:], "", ".", "a.b", "e30.e30", "\x00.\xff"} {
 		f.Add(s)
 	}

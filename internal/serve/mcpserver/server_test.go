@@ -76,13 +76,13 @@ func TestEveryVersionCalls(t *testing.T) {
 			t.Errorf("the call was %+v, want one of ada at mcp in a session", got)
 		}
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "nothing"})
-		equal(t, fmt.Sprintf("CallTool(nothing) = %v with code", err), code(err), jsonrpc.CodeInvalidParams)
+		testkit.Equal(t, fmt.Sprintf("CallTool(nothing) = %v with code", err), code(err), jsonrpc.CodeInvalidParams)
 		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "file:///none"})
 		want := int64(codeNotFound)
 		if strings.Contains(t.Name(), sessionless) {
 			want = jsonrpc.CodeInvalidParams
 		}
-		equal(t, fmt.Sprintf("ReadResource(none) = %v with code", err), code(err), want)
+		testkit.Equal(t, fmt.Sprintf("ReadResource(none) = %v with code", err), code(err), want)
 	})
 }
 
@@ -121,7 +121,7 @@ func TestBridge(t *testing.T) {
 	cfg.Intents, cfg.Pinned = intents, []string{"tool:greet", "tool:absent"}
 	each(t, New(cfg), peer{}, func(t *testing.T, cs *mcp.ClientSession) {
 		want := []string{toolDescribe, toolDiscover, "greet", toolInvoke, toolRead, toolIntent}
-		equal(t, "ListTools()", names(t, cs), want)
+		testkit.Equal(t, "ListTools()", names(t, cs), want)
 		if res := call(t, cs, "greet", map[string]any{"name": "Pin"}); res.IsError || text(res) != "hello Pin" {
 			t.Errorf("the pinned tool = %q, error %v; want a greeting", text(res), res.IsError)
 		}
@@ -129,7 +129,7 @@ func TestBridge(t *testing.T) {
 			t.Errorf("select_active_intent = %q, want that it is CODE", text(res))
 		}
 		call(t, cs, "greet", map[string]any{"name": "Pin"})
-		equal(t, "the call after has the intent", b.last().Intent, "CODE")
+		testkit.Equal(t, "the call after has the intent", b.last().Intent, "CODE")
 		if res := call(t, cs, toolIntent, map[string]any{"intent": "NAP"}); !res.IsError || !strings.Contains(text(res), "PLAN, CODE") {
 			t.Errorf("select_active_intent(NAP) = %q, want the list of intents", text(res))
 		}
@@ -167,8 +167,7 @@ func TestIntentsAreAskedForEachTime(t *testing.T) {
 func TestOwnToolsSayWhatTheyDo(t *testing.T) {
 	cfg := newBench(t, many(3)).config()
 	cfg.Intents = intents
-	list, err := dial(t, New(cfg), peer{}).ListTools(t.Context(), nil)
-	must(t, err)
+	list := testkit.Must(dial(t, New(cfg), peer{}).ListTools(t.Context(), nil))(t)
 	for _, tool := range list.Tools {
 		reads := tool.Name != toolInvoke && tool.Name != toolIntent
 		if tool.Title == "" || (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) != reads {
@@ -187,8 +186,7 @@ func TestMenuIsSmall(t *testing.T) {
 	s := New(cfg)
 	for _, version := range []string{sessionful, sessionless} {
 		cs := dial(t, s, peer{version: version})
-		m, err := s.audience(ada).menuFor(t.Context(), s.audience(ada).view(), bridge)
-		must(t, err)
+		m := testkit.Must(s.audience(ada).menuFor(t.Context(), s.audience(ada).view(), bridge))(t)
 		var seen []byte // the list as a model reads it: schemas of results are for the client
 		for _, item := range m.items {
 			seen = append(seen, forModel(item)...)
@@ -203,8 +201,7 @@ func TestMenuIsSmall(t *testing.T) {
 				t.Errorf("%s is on the menu", tool)
 			}
 		}
-		list, err := cs.ListTools(t.Context(), nil)
-		must(t, err)
+		list := testkit.Must(cs.ListTools(t.Context(), nil))(t)
 		for _, tool := range list.Tools {
 			if tool.Meta["anthropic/alwaysLoad"] != true {
 				t.Errorf("%s has _meta %v, want that it is always loaded", tool.Name, tool.Meta)
@@ -230,14 +227,14 @@ func TestSurfaceByClient(t *testing.T) {
 		{"auto", "Visual Studio Code - Insiders", direct}, {"auto", "cursor-vscode", bridge}, {"auto", "gemini-cli-mcp-client", bridge},
 		{"auto", "", bridge}, {"auto", "not visual studio code", bridge}, {"direct", "zed", direct}, {"bridge", "claude-code", bridge}, {"nonsense", "zed", bridge},
 	} {
-		equal(t, fmt.Sprintf("surfaceFor(%q, %q)", test.wanted, test.client), surfaceFor(test.wanted, test.client), test.want)
+		testkit.Equal(t, fmt.Sprintf("surfaceFor(%q, %q)", test.wanted, test.client), surfaceFor(test.wanted, test.client), test.want)
 	}
 	of := Config{Surface: "auto", Surfaces: map[string]string{"mine": direct, "claude": bridge, "claude-desktop": direct, "free": "auto"}}
 	for _, test := range []struct{ agent, client, asked, want string }{
 		{"", "zed", "", bridge}, {"", "zed", direct, direct}, {"", "claude-code", "", bridge}, {"", "Claude-Desktop", "", direct}, {"mine", "claude-code", bridge, direct},
 		{"free", "codex-mcp-client", "", direct}, {"free", "codex-mcp-client", bridge, bridge}, {"other", "", "", bridge},
 	} {
-		equal(t, fmt.Sprintf("surface(%q, %q, %q)", test.agent, test.client, test.asked), of.surface(test.agent, test.client, test.asked), test.want)
+		testkit.Equal(t, fmt.Sprintf("surface(%q, %q, %q)", test.agent, test.client, test.asked), of.surface(test.agent, test.client, test.asked), test.want)
 	}
 	b := newBench(t, office)
 	cs := dial(t, New(b.config()), peer{name: "Visual Studio Code"})
@@ -349,7 +346,7 @@ func TestServeEndsCleanly(t *testing.T) {
 	if len(ended) != 3 || ended[0] == ended[1] {
 		t.Errorf("ended sessions = %v, want three different ones", ended)
 	}
-	equal(t, "endpoints are left", len(s.endpoints), 0)
+	testkit.Equal(t, "endpoints are left", len(s.endpoints), 0)
 	if err := s.Serve(t.Context(), capability.Principal{}, nopConn{}, Hello{}); capability.KindOf(err) != capability.Denied {
 		t.Errorf("Serve for nobody = %v, want Denied", err)
 	}

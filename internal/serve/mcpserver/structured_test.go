@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestS247StructuredContent: what a search finds and what a description says are
@@ -27,8 +28,7 @@ func TestS247StructuredContent(t *testing.T) {
 			})
 		})
 		cs := dial(t, New(b.config()), peer{name: name})
-		list, err := cs.ListTools(t.Context(), nil)
-		must(t, err)
+		list := testkit.Must(cs.ListTools(t.Context(), nil))(t)
 		outputs := map[string]any{}
 		for _, tool := range list.Tools {
 			outputs[tool.Name] = tool.OutputSchema
@@ -67,8 +67,7 @@ func TestTextOnly(t *testing.T) {
 	for _, peer := range []peer{{name: "claude-code"}, {name: "codex-mcp-client"}, {name: "other", who: qwen}} {
 		b := newBench(t, office)
 		cs := dial(t, New(b.config()), peer)
-		list, err := cs.ListTools(t.Context(), nil)
-		must(t, err)
+		list := testkit.Must(cs.ListTools(t.Context(), nil))(t)
 		for _, tool := range list.Tools {
 			if reserved(tool.Name) && tool.OutputSchema != nil {
 				t.Errorf("%s: %s has the output schema %v, want none", peer.name, tool.Name, tool.OutputSchema)
@@ -87,12 +86,10 @@ func structuredOf(t *testing.T, outputs map[string]any, res *mcp.CallToolResult,
 	if res.IsError || text(res) == "" || outputs[tool] == nil {
 		t.Fatalf("%s: %+v, output schema %v; want a result with text, and a schema", tool, res, outputs[tool])
 	}
-	raw, err := json.Marshal(outputs[tool])
-	must(t, err)
+	raw := testkit.Must(json.Marshal(outputs[tool]))(t)
 	var s jsonschema.Schema
-	must(t, json.Unmarshal(raw, &s))
-	resolved, err := s.Resolve(nil)
-	must(t, err)
+	testkit.OK(t, json.Unmarshal(raw, &s))
+	resolved := testkit.Must(s.Resolve(nil))(t)
 	if err := resolved.Validate(res.StructuredContent); err != nil {
 		t.Errorf("%s: %v does not fit its schema: %v", tool, res.StructuredContent, err)
 	}

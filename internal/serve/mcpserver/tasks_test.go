@@ -15,6 +15,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/testkit"
 )
 
 // A taskClient makes requests of the protocol without sessions, one by one.
@@ -56,8 +57,7 @@ func (c taskClient) ask(t *testing.T, method, name, params string) (a taskAnswer
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, meta, params)
 	res := post(t, c.url, body, map[string]string{"Authorization": "Bearer " + c.who, headerVersion: sessionless, "Mcp-Method": method, "Mcp-Name": name})
-	data, err := io.ReadAll(res.Body)
-	must(t, err)
+	data := testkit.Must(io.ReadAll(res.Body))(t)
 	if _, event, ok := bytes.Cut(data, []byte("data: ")); ok {
 		data = event
 	}
@@ -145,7 +145,7 @@ func TestPendingApprovalIsATask(t *testing.T) {
 			t.Errorf("the answer %s = %+v, want %q", effect, got.Result, want)
 		}
 	}
-	equal(t, "calls were made", len(b.calls), 2)
+	testkit.Equal(t, "calls were made", len(b.calls), 2)
 }
 
 // TestTasksAreTheirOwners: only the principal who made a call may ask about its

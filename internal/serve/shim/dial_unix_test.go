@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 // TestMain makes this program a daemon that never listens.
@@ -66,8 +68,7 @@ func TestReadLine(t *testing.T) {
 // place makes a home with a short name.
 func place(t *testing.T) Place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ken")
-	must(t, err)
+	dir := testkit.Must(os.MkdirTemp("", "ken"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return Place{Home: dir, Socket: filepath.Join(dir, "ken.sock"), Log: filepath.Join(dir, "logs", "daemon.log")}
 }
@@ -131,7 +132,7 @@ func TestSuits(t *testing.T) {
 func TestPrivateFolder(t *testing.T) {
 	p := place(t)
 	p.Private = true
-	must(t, os.Chmod(p.Home, 0o755))
+	testkit.OK(t, os.Chmod(p.Home, 0o755))
 	if err := p.MakeFolder(); err == nil || !strings.Contains(err.Error(), "chmod 700") {
 		t.Errorf("MakeFolder of a folder that others can look into = %v, want a refusal", err)
 	}
@@ -144,9 +145,8 @@ func TestPrivateFolder(t *testing.T) {
 func TestLogIsPutAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logs", "daemon.log")
 	for _, size := range []int64{0, maxLog, maxLog + 1, 5} {
-		f, err := openLog(path)
-		must(t, err)
-		must(t, f.Truncate(size))
+		f := testkit.Must(openLog(path))(t)
+		testkit.OK(t, f.Truncate(size))
 		f.Close()
 	}
 	old, err := os.Stat(path + ".old")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // A play has one client and one daemon after another at a relay.
@@ -261,7 +263,7 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 // line that is too long to keep does not go to the next one.
 func TestHalfLines(t *testing.T) {
 	p := start(t)
-	must(t, p.hears([]byte(`{"jsonrpc":"2.0","id":1,"res`)))
+	testkit.OK(t, p.hears([]byte(`{"jsonrpc":"2.0","id":1,"res`)))
 	p.says([]byte(strings.Repeat("x", longest+1)))
 	if got := len(p.read()); got != longest+1 {
 		t.Errorf("%d bytes of a long line are passed on, want %d", got, longest+1)

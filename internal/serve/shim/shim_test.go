@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/dirs"
+	"ken/internal/testkit"
 )
 
 func TestMine(t *testing.T) {
@@ -65,7 +66,7 @@ func TestLongHome(t *testing.T) {
 		p, err := Where(func(name string) string {
 			return map[string]string{"KEN_HOME": home, "XDG_RUNTIME_DIR": runtimeDir}[name]
 		}, "/")
-		must(t, err)
+		testkit.OK(t, err)
 		return p
 	}
 	a, b := where(long, "/run/user/7"), where(long+"y", "/run/user/7")
@@ -116,15 +117,4 @@ func FuzzNote(f *testing.F) {
 			t.Errorf("note(%q) = %q", head, id)
 		}
 	})
-}
-
-// must ends the test if something that it needs failed.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestInput: what is read from a pipe is the same, its end is seen, and a read that
@@ -14,7 +16,7 @@ func TestInput(t *testing.T) {
 	open := func() (in io.Reader, w *os.File) {
 		t.Helper()
 		var ends [2]int
-		must(t, syscall.Pipe(ends[:]))
+		testkit.OK(t, syscall.Pipe(ends[:]))
 		r, w := os.NewFile(uintptr(ends[0]), "r"), os.NewFile(uintptr(ends[1]), "w")
 		t.Cleanup(func() { r.Close(); w.Close() })
 		if in = Input(r); in == io.Reader(r) {
@@ -38,13 +40,12 @@ func TestInput(t *testing.T) {
 		_, err := in.Read(make([]byte, 1))
 		ended <- err
 	}()
-	must(t, in.(io.Closer).Close())
+	testkit.OK(t, in.(io.Closer).Close())
 	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("a read that was ended says %v", err)
 	}
 
-	file, err := os.Create(t.TempDir() + "/f")
-	must(t, err)
+	file := testkit.Must(os.Create(t.TempDir() + "/f"))(t)
 	defer file.Close()
 	if Input(file) != io.Reader(file) {
 		t.Error("a file is opened again, and would be read from its beginning")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 // TestHelloIsJSON: what we write by hand, the daemon's decoder reads.
@@ -35,15 +37,12 @@ func TestDaemonsJSON(t *testing.T) {
 			V: rapid.Int().Draw(t, "v"), Build: rapid.String().Draw(t, "build"), Made: rapid.Int64().Draw(t, "made"), Version: rapid.String().Draw(t, "version"),
 			PID: rapid.Int().Draw(t, "pid"), Clients: rapid.Int().Draw(t, "clients"), Error: rapid.String().Draw(t, "error"),
 		}
-		line, err := json.Marshal(g)
-		must(t, err)
+		line := testkit.Must(json.Marshal(g))(t)
 		if got, err := parseGreeting(line); err != nil || got != g {
 			t.Fatalf("parseGreeting(%s) = %+v, %v; want %+v", line, got, err, g)
 		}
 		r := Reply{OK: rapid.Bool().Draw(t, "ok"), Error: rapid.String().Draw(t, "error")}
-		if line, err = json.MarshalIndent(r, " ", "  "); err != nil {
-			t.Fatal(err)
-		}
+		line = testkit.Must(json.MarshalIndent(r, " ", "  "))(t)
 		if got, err := parseReply(line); err != nil || got != r {
 			t.Fatalf("parseReply(%s) = %+v, %v; want %+v", line, got, err, r)
 		}

@@ -35,9 +35,8 @@ func benchDoor(tb testing.TB) *door.Door {
 	}
 	tree := source.NewTree(source.TreeConfig{Name: "npm-mcp", Path: filepath.Join(dir, "catalog", "npm-mcp", "corpus.jsonl"), Trust: capability.TrustUser})
 	tb.Cleanup(func() { tree.Close() })
-	c, err := catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})})
-	must(tb, err)
-	must(tb, c.Load(context.Background()))
+	c := testkit.Must(catalog.New(catalog.Config{Sources: []capability.Source{tree}, Attachment: ranking.IndexedBy(&index.Cache{Model: embed.Builtin()})}))(tb)
+	testkit.OK(tb, c.Load(context.Background()))
 	d := runtest.Open(tb, c, nil, nil)
 	if n := d.View(ann.Principal).Stats().Capabilities; n != 6067 {
 		tb.Fatalf("the catalog has %d tools, want 6067", n)
@@ -106,8 +105,7 @@ func BenchmarkGraphAPI(b *testing.B) {
 func BenchmarkDiscoverAPI(b *testing.B) {
 	d := benchDoor(b)
 	mux := muxOf(Routes(Config{Door: d})...)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(b, err)
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(b)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeAs(w, r, ann) })}
 	done := make(chan struct{})
 	go func() {
@@ -131,9 +129,8 @@ func BenchmarkDiscoverAPI(b *testing.B) {
 	}
 	asked := func(i int) time.Duration {
 		start := time.Now()
-		res, err := client.Get("http://" + l.Addr().String() + "/api/v1/discover?q=" + url.QueryEscape(texts[i%len(texts)]))
-		must(b, err)
-		_, err = io.Copy(io.Discard, res.Body)
+		res := testkit.Must(client.Get("http://" + l.Addr().String() + "/api/v1/discover?q=" + url.QueryEscape(texts[i%len(texts)])))(b)
+		_, err := io.Copy(io.Discard, res.Body)
 		if res.Body.Close(); err != nil || res.StatusCode != 200 {
 			b.Fatal(err, res.Status)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // TestCases: what was said before belongs to a case, and gold that is not there is
@@ -73,9 +74,8 @@ func TestOneEvaluationAtATime(t *testing.T) {
 func TestCaseFileKeepsWhatItCannotRead(t *testing.T) {
 	f := &CaseFile{Path: t.TempDir() + "/cases.jsonl"}
 	wrote := "{\"query\":\"a\",\"gold\":[],\"note\":\"mine\"}\n\nnot json\n{\"query\":\"b\"}\n{\"gold\":[]}\n"
-	must(t, os.WriteFile(f.Path, []byte(wrote), 0o600))
-	saved, err := f.Save(Case{Query: "c", Gold: []string{}})
-	must(t, err)
+	testkit.OK(t, os.WriteFile(f.Path, []byte(wrote), 0o600))
+	saved := testkit.Must(f.Save(Case{Query: "c", Gold: []string{}}))(t)
 	cases, problems, err := f.List()
 	if err != nil || len(cases) != 2 || !strings.HasPrefix(cases[0].ID, "row ") || len(problems) != 3 || !strings.Contains(problems[0], ":2: the row is not a case") {
 		t.Errorf("List = %+v, %q, %v", cases, problems, err)
@@ -105,14 +105,14 @@ func TestCaseFileIsBounded(t *testing.T) {
 		b, _ := json.Marshal(Case{ID: string(rune('a' + i%26)), Query: strings.Repeat("q", i%7) + string(rune(0x4e00+i)), Gold: []string{}})
 		rows.Write(append(b, '\n'))
 	}
-	must(t, os.WriteFile(f.Path, []byte(rows.String()), 0o600))
+	testkit.OK(t, os.WriteFile(f.Path, []byte(rows.String()), 0o600))
 	if _, err := f.Save(Case{Query: "one more", Gold: []string{}}); capability.KindOf(err) != capability.Conflict {
 		t.Errorf("Save in a full file = %v, want Conflict", err)
 	}
 	if _, err := f.Save(Case{Query: string(rune(0x4e00)), Gold: []string{"tool:a"}}); err != nil {
 		t.Errorf("replacing a row of a full file = %v", err)
 	}
-	must(t, os.Truncate(f.Path, longestCases+1))
+	testkit.OK(t, os.Truncate(f.Path, longestCases+1))
 	if _, _, err := f.List(); capability.KindOf(err) != capability.Unavailable {
 		t.Errorf("List of a file that is too large = %v, want Unavailable", err)
 	}

@@ -130,11 +130,3 @@ func muxOf(routes ...wire.Route) *wire.Mux {
 	other := auth.HandlerFunc(func(w http.ResponseWriter, r *http.Request, _ auth.Identity) { http.NotFound(w, r) })
 	return wire.NewMux(slog.New(slog.DiscardHandler), other, routes...)
 }
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/serve/auth"
+	"ken/internal/testkit"
 )
 
 // TestRequests: what routes answer and refuse that the scripts api_find and
@@ -121,8 +122,7 @@ func TestUnchangedIsNotSentAgain(t *testing.T) {
 		if w := again.ask(ann, "GET", target, "", "If-None-Match", tag); w.Code != http.StatusOK {
 			t.Errorf("GET %s with the tag of another life = %d, want 200", target, w.Code)
 		}
-		batch, err := r.memory.Load(t.Context())
-		must(t, err)
+		batch := testkit.Must(r.memory.Load(t.Context()))(t)
 		batch.Capabilities = batch.Capabilities[1+i:] // one less each time: the same again would be nothing new
 		r.catalog.Replace("test", batch)
 		if w := r.ask(ann, "GET", target, "", "If-None-Match", tag); w.Code != http.StatusOK {
@@ -136,8 +136,7 @@ func TestUnchangedIsNotSentAgain(t *testing.T) {
 func TestChanges(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r := newRig(t, office(), ctx)
-	batch, err := r.memory.Load(t.Context())
-	must(t, err)
+	batch := testkit.Must(r.memory.Load(t.Context()))(t)
 	batch.Capabilities = slices.Clone(batch.Capabilities)[1:]
 	r.catalog.Replace("test", batch)
 	all := read[Changed](r, chief, "GET", "/api/v1/changes?after=1", "")
@@ -173,8 +172,7 @@ func TestOperatorSeesWhatIsHidden(t *testing.T) {
 	if g := read[Graph](r, boss, "GET", "/api/v1/graph", ""); !slices.ContainsFunc(g.Edges.From, func(from int32) bool { return g.Nodes.ID[from] == hidden }) {
 		t.Errorf("the graph has no edge of what is hidden: %+v", g)
 	}
-	batch, err := r.memory.Load(t.Context())
-	must(t, err)
+	batch := testkit.Must(r.memory.Load(t.Context()))(t)
 	batch.Capabilities = slices.Clone(batch.Capabilities)
 	at := slices.IndexFunc(batch.Capabilities, func(c *capability.Capability) bool { return c.Name == "vault" })
 	changed := *batch.Capabilities[at]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 func ids(a SearchAnswer) []string {
@@ -87,8 +88,7 @@ func TestSearchPages(t *testing.T) {
 	}
 	// In a list the next page begins where the last ended, though that is gone.
 	first := read[SearchAnswer](r, ann, "GET", "/api/v1/search?limit=2", "")
-	batch, err := r.memory.Load(t.Context())
-	must(t, err)
+	batch := testkit.Must(r.memory.Load(t.Context()))(t)
 	batch.Capabilities = slices.DeleteFunc(slices.Clone(batch.Capabilities), func(c *capability.Capability) bool { return c.ID == first.Hits[1].ID })
 	r.catalog.Replace("test", batch)
 	if next := read[SearchAnswer](r, ann, "GET", "/api/v1/search?limit=1&after="+first.Next, ""); next.Hits[0].Name != "Tool 10" {

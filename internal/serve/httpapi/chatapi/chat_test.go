@@ -9,6 +9,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -129,7 +130,7 @@ func TestOthersTurns(t *testing.T) {
 	defer f.close()
 	f.until("idle")
 	for _, err := range r.engine.Turn(context.Background(), input(id, "found elsewhere")) {
-		must(t, err)
+		testkit.OK(t, err)
 	}
 	do[map[string]any](r, "POST", at(id, "/turns?wait=true"), `{"text":"c"}`)
 	if list := f.until("done"); names(list[:2]) != "reset said" || strings.Contains(names(list[1:]), "reset") {
@@ -146,12 +147,11 @@ func TestLongSession(t *testing.T) {
 	r := open(t)
 	id := r.begin()
 	who := capability.Principal{Tenant: "acme", ID: "ada"}
-	log, err := r.sessions.Lock(context.Background(), who, id)
-	must(t, err)
+	log := testkit.Must(r.sessions.Lock(context.Background(), who, id))(t)
 	for n := 1; n <= 250; n++ {
-		must(t, log.Append(context.Background(), session.Entry{Kind: session.User, Turn: n, Blocks: []llm.Block{{Text: fmt.Sprint("said ", n)}}}))
+		testkit.OK(t, log.Append(context.Background(), session.Entry{Kind: session.User, Turn: n, Blocks: []llm.Block{{Text: fmt.Sprint("said ", n)}}}))
 	}
-	must(t, log.Release(context.Background()))
+	testkit.OK(t, log.Release(context.Background()))
 	s := do[Session](r, "GET", at(id, ""), "")
 	if len(s.Turns) != 200 || s.Older != 51 || s.Turns[0].Turn != 51 {
 		t.Errorf("%d turns from %d on, older %d; want 200 from 51", len(s.Turns), s.Turns[0].Turn, s.Older)

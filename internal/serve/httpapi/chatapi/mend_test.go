@@ -14,6 +14,7 @@ import (
 	"ken/internal/govern/approval"
 	"ken/internal/serve/auth"
 	"ken/internal/serve/httpapi/wire"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -37,7 +38,7 @@ func TestAbortDenies(t *testing.T) {
 				}
 			} else {
 				want = approval.Pending
-				must(t, r.hub.Drain(context.Background()))
+				testkit.OK(t, r.hub.Drain(context.Background()))
 			}
 			f.until("done")
 			got, err := r.desk.Get(context.Background(), ticket)
@@ -84,8 +85,7 @@ func TestDeleteWhenFull(t *testing.T) {
 	who := capability.Principal{Tenant: "acme", ID: "ada"}
 	id := r.begin()
 	for n := range 64 {
-		hold, err := r.hub.Hold(who, fmt.Sprint("other", n))
-		must(t, err)
+		hold := testkit.Must(r.hub.Hold(who, fmt.Sprint("other", n)))(t)
 		defer hold.Release(false)
 	}
 	r.want(429, "too-many-turns", ada, "POST", at(id, "/turns"), `{"text":"a"}`)

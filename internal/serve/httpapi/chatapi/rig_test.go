@@ -252,8 +252,7 @@ func (a answer) code() string {
 // request makes a request of somebody's.
 func (r *rig) request(who, method, path, body string, header ...string) *http.Response {
 	r.t.Helper()
-	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
-	must(r.t, err)
+	req := testkit.Must(http.NewRequest(method, r.url+path, strings.NewReader(body)))(r.t)
 	req.Header.Set("Who", who)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -261,8 +260,7 @@ func (r *rig) request(who, method, path, body string, header ...string) *http.Re
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := r.client.Do(req)
-	must(r.t, err)
+	res := testkit.Must(r.client.Do(req))(r.t)
 	return res
 }
 
@@ -270,8 +268,7 @@ func (r *rig) ask(who, method, path, body string) answer {
 	r.t.Helper()
 	res := r.request(who, method, path, body)
 	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	must(r.t, err)
+	data := testkit.Must(io.ReadAll(res.Body))(r.t)
 	return answer{res.StatusCode, data}
 }
 
@@ -393,12 +390,4 @@ func names(list []streamed) string {
 		}
 	}
 	return strings.Join(out, " ")
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

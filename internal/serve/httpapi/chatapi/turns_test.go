@@ -9,6 +9,7 @@ import (
 
 	"ken/internal/talk/event"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -48,8 +49,7 @@ func TestFold(t *testing.T) {
 		say(2, session.Assistant, called("c1", "finish", `{"answer":"All done."}`)), say(2, session.Results, came("c1", "over", false)), note(2, "end", "answer"),
 		say(3, session.Results, came("nobody", "?", false)),
 	})
-	got, err := json.Marshal(turns)
-	must(t, err)
+	got := testkit.Must(json.Marshal(turns))(t)
 	long := strings.Repeat("é", 8192)
 	want := `[{"turn":1,"time":"0001-01-01T00:00:00Z","said":"/path","images":1,"items":[{"type":"thought","text":"hm"},{"type":"text","text":"So."},` +
 		`{"type":"call","id":"c1","target":"select_active_intent","arguments":{"intent":"edit"},"result":{"text":"ok","failed":false,"images":1}},` +

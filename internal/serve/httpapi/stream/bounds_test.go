@@ -11,6 +11,7 @@ import (
 	"ken/capability"
 	"ken/internal/serve/httpapi/wire"
 	"ken/internal/talk/event"
+	"ken/internal/testkit"
 )
 
 // TestMostOwn: one principal cannot take the room of all, and what is no turn
@@ -120,12 +121,12 @@ func TestTurnsOfOthers(t *testing.T) {
 		return names(follow(context.Background(), h, "s", from))
 	}
 	h.Saw(ada, "s", 0)
-	equal(t, "the first turn", run(1), "said delta done")
+	testkit.Equal(t, "the first turn", run(1), "said delta done")
 	if got := run(2); got != "said delta done" { // its own number is 1: see quickTurn
 		t.Errorf("the turn after it = %s", got)
 	}
 	h.Saw(ada, "s", 1)
-	equal(t, "a turn after those of others", run(4), "reset said delta done")
+	testkit.Equal(t, "a turn after those of others", run(4), "reset said delta done")
 	from := h.Mark(ada, "s").After
 	h.Saw(ada, "s", 9)
 	h.Saw(ada, "s", 9)

@@ -13,6 +13,7 @@ import (
 	"ken/capability"
 	"ken/internal/store"
 	"ken/internal/talk/event"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -142,7 +143,7 @@ func TestPostgresRelayLate(t *testing.T) {
 	collect(t, c.hubs[0], "s", "", has("said"))
 	close(c.sources[1].events)
 	<-turn.over
-	equal(t, "followers on the other replica", names(<-frames), "idle said done")
+	testkit.Equal(t, "followers on the other replica", names(<-frames), "idle said done")
 }
 
 // TestPostgresRelay: a turn that runs on one replica is followed on all, from its
@@ -172,15 +173,15 @@ func TestPostgresRelay(t *testing.T) {
 	if got := heard(frames); got != want || !strings.Contains(want, "more99") {
 		t.Errorf("on another replica: %q\nwant %q", got, want)
 	}
-	equal(t, "on a third one", heard(<-idle), want)
+	testkit.Equal(t, "on a third one", heard(<-idle), want)
 	// A client goes from one to another at any event.
 	for i := 0; i < len(frames)-1; i += 7 {
 		want := heard(follow(t.Context(), a, "s", frames[i].ID))
 		for _, h := range []*Hub{b, d} {
-			equal(t, fmt.Sprintf("after %s", frames[i].ID), heard(collect(t, h, "s", frames[i].ID, has("done"))), want)
+			testkit.Equal(t, fmt.Sprintf("after %s", frames[i].ID), heard(collect(t, h, "s", frames[i].ID, has("done"))), want)
 		}
 	}
-	equal(t, "from the beginning", heard(collect(t, b, "s", turn.After, has("done"))), want)
+	testkit.Equal(t, "from the beginning", heard(collect(t, b, "s", turn.After, has("done"))), want)
 	// The next turn runs elsewhere, and its events go to those who followed the first.
 	last := frames[len(frames)-1].ID
 	next := begin("s")
@@ -191,7 +192,7 @@ func TestPostgresRelay(t *testing.T) {
 	close(c.sources[1].events)
 	for i, h := range c.hubs {
 		// It may not have heard of the turn when the follower comes.
-		equal(t, fmt.Sprintf("the turn of another replica on %d", i), strings.TrimPrefix(names(collect(t, h, "s", last, has("done"))), "idle "), "said done")
+		testkit.Equal(t, fmt.Sprintf("the turn of another replica on %d", i), strings.TrimPrefix(names(collect(t, h, "s", last, has("done"))), "idle "), "said done")
 	}
 }
 

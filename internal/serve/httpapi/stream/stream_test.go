@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"ken/internal/door"
 	"ken/internal/serve/problem"
 	"ken/internal/talk/event"
+	"ken/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -239,16 +239,16 @@ func real(r *ring) (n int) {
 func TestWhereToBegin(t *testing.T) {
 	s := &source{events: make(chan event.Event)}
 	h := New(Config{Turn: s.turn})
-	equal(t, "without a turn", first(t, h, ada, "s", ""), "idle")
+	testkit.Equal(t, "without a turn", first(t, h, ada, "s", ""), "idle")
 	turn := start(t, h, "s")
 	s.events <- event.Delta{Text: "a"}
 	s.events <- event.Notice{}
 	for _, test := range []struct{ after, want string }{
 		{"", "said"}, {turn.After, "said"}, {h.id(1), "delta"}, {h.id(99), "reset"}, {"beef-1", "reset"}, {"x", "reset"}, {h.epoch + "--1", "reset"}, {h.epoch + "-1x", "reset"},
 	} {
-		equal(t, fmt.Sprintf("after %q the first frame", test.after), first(t, h, ada, "s", test.after), test.want)
+		testkit.Equal(t, fmt.Sprintf("after %q the first frame", test.after), first(t, h, ada, "s", test.after), test.want)
 	}
-	equal(t, "another tenant", first(t, h, capability.Principal{ID: "ada", Tenant: "other"}, "s", ""), "idle")
+	testkit.Equal(t, "another tenant", first(t, h, capability.Principal{ID: "ada", Tenant: "other"}, "s", ""), "idle")
 	close(s.events)
 	ended(t, turn)
 }
@@ -262,7 +262,7 @@ func TestLinger(t *testing.T) {
 		frames := follow(t.Context(), h, "s", turn.After)
 		synctest.Wait()
 		time.Sleep(59 * time.Second)
-		equal(t, "within the time", names(follow(t.Context(), h, "s", frames[0].ID)), "delta done")
+		testkit.Equal(t, "within the time", names(follow(t.Context(), h, "s", frames[0].ID)), "delta done")
 		synctest.Wait()
 		time.Sleep(61 * time.Second)
 		if n, _ := known(h, "s"); n != 0 {
@@ -274,7 +274,7 @@ func TestLinger(t *testing.T) {
 			t.Errorf("the next session begins after %s, want %s", turn.After, old)
 		}
 		<-turn.over
-		equal(t, "an id of before", first(t, h, ada, "s", frames[0].ID), "reset")
+		testkit.Equal(t, "an id of before", first(t, h, ada, "s", frames[0].ID), "reset")
 		synctest.Wait()
 		time.Sleep(2 * time.Minute)
 		h = New(Config{Turn: quickTurn, MostSessions: 3})
@@ -315,7 +315,7 @@ func TestBeat(t *testing.T) {
 				break
 			}
 		}
-		equal(t, "three beats took", time.Since(began), 3*time.Second)
+		testkit.Equal(t, "three beats took", time.Since(began), 3*time.Second)
 		time.Sleep(time.Hour)
 	})
 }
@@ -347,7 +347,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	if after := h.Mark(ada, "other"); after.Gen == before.Gen {
 		t.Error("a session that was changed has the mark of before")
 	}
-	equal(t, "after a change followers get", first(t, h, ada, "other", before.After), "reset")
+	testkit.Equal(t, "after a change followers get", first(t, h, ada, "other", before.After), "reset")
 	if !h.Abort(ada, "s", nil) {
 		t.Error("Abort found nothing")
 	}
@@ -458,7 +458,7 @@ func TestDrain(t *testing.T) {
 		if names(running) != "said delta done leaving" || names(idle) != "idle leaving" {
 			t.Errorf("followers got %q and %q", names(running), names(idle))
 		}
-		equal(t, "who comes late gets", names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))), "said delta done idle leaving")
+		testkit.Equal(t, "who comes late gets", names(slices.Collect(h.Follow(context.Background(), ada, "s", turn.After))), "said delta done idle leaving")
 		time.Sleep(time.Hour)
 	})
 }
@@ -497,7 +497,7 @@ func TestClaim(t *testing.T) {
 		_, _, err := h.Claim(ada, "s", id)
 		return capability.KindOf(err)
 	}
-	equal(t, "an unknown question", kind("9.9"), capability.NotFound)
+	testkit.Equal(t, "an unknown question", kind("9.9"), capability.NotFound)
 	if _, _, err := h.Claim(capability.Principal{ID: "bob"}, "s", "1.1"); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("somebody else's question = %v", err)
 	}
@@ -627,7 +627,7 @@ func TestLateBeginning(t *testing.T) {
 		t.Fatalf("Mark = %+v, want what was written at the step", m)
 	}
 	close(s.events)
-	equal(t, "from there on", names(follow(context.Background(), h, "s", m.After)), "notice notice done")
+	testkit.Equal(t, "from there on", names(follow(context.Background(), h, "s", m.After)), "notice notice done")
 }
 
 // TestRecordOfWhatWasTakenBack: it is told no more, also where the turn in its
@@ -652,13 +652,5 @@ func TestRecordOfWhatWasTakenBack(t *testing.T) {
 	}
 	if record, ok := h.Record(ada, "a", 1); ok {
 		t.Errorf("Record of what was taken back = %s", record)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/testkit"
 )
 
 // TestApprovals: who sees which questions, and how lists end. The script
@@ -55,7 +56,7 @@ func TestSettleRefusals(t *testing.T) {
 	late, err := rg.desk.Ask(t.Context(), approval.Question{
 		Call: capability.Call{Target: "tool:destroy", Principal: people()["ann"].Principal, CapabilityHash: "h", Session: "s"}, For: time.Microsecond,
 	})
-	must(t, err)
+	testkit.OK(t, err)
 	for time.Now().Before(late.Expires) { // a microsecond
 	}
 	rg.want(409, "expired", "ann", "POST", "/api/v1/approvals/"+late.ID, object{"effect": "grant"})

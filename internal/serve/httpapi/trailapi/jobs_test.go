@@ -8,6 +8,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/run/queue"
+	"ken/internal/testkit"
 	"ken/internal/testkit/queuetest"
 )
 
@@ -62,8 +63,7 @@ func TestJobStream(t *testing.T) {
 	if e := l.next("job"); e["id"] != id || e["state"] != "queued" || e["target"] != "tool:look" {
 		t.Fatalf("the first event is %v, want the job", e)
 	}
-	q, err := rg.Jobs()
-	must(t, err)
+	q := testkit.Must(rg.Jobs())(t)
 	j, ok, err := queuetest.Claim(t.Context(), q, "w", queue.Limits{})
 	if err != nil || !ok {
 		t.Fatalf("Claim() = %v, %v", ok, err)
@@ -71,7 +71,7 @@ func TestJobStream(t *testing.T) {
 	if e := l.next("job"); e["state"] != "running" {
 		t.Errorf("after the claim the event is %v", e)
 	}
-	must(t, q.Report(t.Context(), id, queue.Progress{Done: 1, Total: 4, Message: "a quarter", At: time.Now()}))
+	testkit.OK(t, q.Report(t.Context(), id, queue.Progress{Done: 1, Total: 4, Message: "a quarter", At: time.Now()}))
 	if p, _ := l.next("job")["progress"].(object); p["done"] != 1.0 || p["message"] != "a quarter" {
 		t.Errorf("progress = %v", p)
 	}

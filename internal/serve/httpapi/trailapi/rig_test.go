@@ -219,8 +219,7 @@ func (rg *rig) ask(who, method, path string, body any) exchange {
 	rg.t.Helper()
 	resp := rg.open(rg.t.Context(), who, method, path, body, "application/json")
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must(rg.t, err)
+	text := testkit.Must(io.ReadAll(resp.Body))(rg.t)
 	x := exchange{status: resp.StatusCode, body: string(text)}
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &x.doc); err != nil {
@@ -239,19 +238,16 @@ func (rg *rig) open(ctx context.Context, who, method, path string, body any, acc
 	if raw, ok := body.(string); ok {
 		in = strings.NewReader(raw)
 	} else if body != nil {
-		b, err := json.Marshal(body)
-		must(rg.t, err)
+		b := testkit.Must(json.Marshal(body))(rg.t)
 		in = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, rg.server.URL+path, in)
-	must(rg.t, err)
+	req := testkit.Must(http.NewRequestWithContext(ctx, method, rg.server.URL+path, in))(rg.t)
 	req.Header.Set("Who", who)
 	req.Header.Set("Accept", accept)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := rg.server.Client().Do(req)
-	must(rg.t, err)
+	resp := testkit.Must(rg.server.Client().Do(req))(rg.t)
 	return resp
 }
 
@@ -300,12 +296,4 @@ func field(list []object, name string) string {
 		out = append(out, fmt.Sprint(o[name]))
 	}
 	return strings.Join(out, " ")
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -84,8 +84,7 @@ func TestTrailBadLine(t *testing.T) {
 	rg := newRig(t)
 	rg.append(audit.Record{Event: audit.Executed, UserID: "ann", Tenant: "acme"})
 	segments, _ := filepath.Glob(rg.audit.Dir + "/*.jsonl")
-	f, err := os.OpenFile(segments[0], os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
+	f := testkit.Must(os.OpenFile(segments[0], os.O_APPEND|os.O_WRONLY, 0))(t)
 	fmt.Fprintln(f, `{"half":1,"user_id":"ann","tenant":"acme"`)
 	f.Close()
 	x := rg.want(200, "", "root", "GET", "/api/v1/audit", nil)
@@ -181,14 +180,14 @@ func TestProof(t *testing.T) {
 	for _, who := range []string{"ann", "root"} {
 		x := rg.want(200, "", who, "GET", "/api/v1/audit/"+id+"/proof", nil)
 		var p proof
-		must(t, json.Unmarshal([]byte(x.body), &p))
+		testkit.OK(t, json.Unmarshal([]byte(x.body), &p))
 		if err := audit.CheckProof(p.Proof, p.PublicKey); err != nil || !strings.Contains(p.Line, `"user_id":"ann"`) {
 			t.Errorf("%s: the proof does not hold: %v", who, err)
 		}
 	}
 	heads, _ := filepath.Glob(rg.audit.CheckpointDir + "/*")
 	for _, h := range heads {
-		must(t, os.Truncate(h, 0))
+		testkit.OK(t, os.Truncate(h, 0))
 	}
 	x := rg.want(409, "unproven", "ann", "GET", "/api/v1/audit/"+id+"/proof", nil)
 	if strings.Contains(x.body, rg.audit.Dir) {

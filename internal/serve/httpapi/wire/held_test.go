@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ken/internal/serve/auth"
+	"ken/internal/testkit"
 )
 
 // TestHeld: what large bodies hold together is bounded, and given back.
@@ -62,11 +63,11 @@ func TestHeld(t *testing.T) {
 	out <- true
 	out <- true
 	<-in // the stream has read its body
-	equal(t, "POST /large", <-over, 200)
-	equal(t, "bytes are held while the stream goes on", m.held.Load(), 0)
+	testkit.Equal(t, "POST /large", <-over, 200)
+	testkit.Equal(t, "bytes are held while the stream goes on", m.held.Load(), 0)
 	out <- true
-	equal(t, "POST /stream", <-over, 200)
-	equal(t, "bytes are held after all", m.held.Load(), 0)
+	testkit.Equal(t, "POST /stream", <-over, 200)
+	testkit.Equal(t, "bytes are held after all", m.held.Load(), 0)
 }
 
 // deadlines can be set, and are of no effect.
@@ -83,12 +84,10 @@ func TestTooSlow(t *testing.T) {
 	srv.Config.ReadTimeout = 50 * time.Millisecond
 	srv.Start()
 	defer srv.Close()
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	must(t, err)
+	conn := testkit.Must(net.Dial("tcp", srv.Listener.Addr().String()))(t)
 	defer conn.Close()
 	fmt.Fprint(conn, "POST /things/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	res := testkit.Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	defer res.Body.Close()
 	if b, _ := io.ReadAll(res.Body); res.StatusCode != 408 || !strings.Contains(string(b), `"code":"too-slow"`) || !res.Close {
 		t.Errorf("a stalled body = %d %s, want 408 too-slow and the connection closed", res.StatusCode, b)

@@ -14,6 +14,7 @@ import (
 	"ken/capability"
 	"ken/internal/door"
 	"ken/internal/serve/doctor"
+	"ken/internal/testkit"
 )
 
 type inner struct {
@@ -81,8 +82,7 @@ func sampleRoutes() []*Route {
 // the routes say.
 func TestDescribe(t *testing.T) {
 	routes := sampleRoutes()
-	text, err := Describe(routes, Info{Title: "T", Version: "v1", Public: []string{"/healthz"}})
-	must(t, err)
+	text := testkit.Must(Describe(routes, Info{Title: "T", Version: "v1", Public: []string{"/healthz"}}))(t)
 	if again, _ := Describe(sampleRoutes(), Info{Title: "T", Version: "v1", Public: []string{"/healthz"}}); !bytes.Equal(text, again) {
 		t.Error("the same routes give other bytes")
 	}
@@ -122,19 +122,18 @@ func TestDescribe(t *testing.T) {
 
 // TestSchemas: a type is described as encoding/json writes it.
 func TestSchemas(t *testing.T) {
-	text, err := Describe(sampleRoutes(), Info{})
-	must(t, err)
+	text := testkit.Must(Describe(sampleRoutes(), Info{}))(t)
 	var doc struct {
 		Components struct{ Schemas map[string]any }
 	}
-	must(t, json.Unmarshal(text, &doc))
+	testkit.OK(t, json.Unmarshal(text, &doc))
 	want := `{"type":"object","required":["Number","at","bytes","colour","deep","free","list","natural","next","shared"],"properties":{
 		"deep":{"type":"integer"},"shared":{"type":"boolean"},"at":{"type":"string","format":"date-time"},"took":{"type":"integer","description":"nanoseconds"},
 		"raw":{},"bytes":{"type":"string","contentEncoding":"base64"},"colour":{"type":"string"},"free":{},"shaped":{"type":"integer"},
 		"next":{"anyOf":[{"$ref":"#/components/schemas/wire.sample"},{"type":"null"}]},"list":{"type":"array","items":{"$ref":"#/components/schemas/wire.inner"}},
 		"map":{"type":"object","additionalProperties":{"type":"integer"}},"any":{},"Number":{"type":"string"},"natural":{"type":"integer","minimum":0}}}`
 	var wanted any
-	must(t, json.Unmarshal([]byte(want), &wanted))
+	testkit.OK(t, json.Unmarshal([]byte(want), &wanted))
 	if diff := cmp.Diff(wanted, doc.Components.Schemas["wire.sample"]); diff != "" {
 		t.Errorf("the schema (-want +got):\n%s", diff)
 	}

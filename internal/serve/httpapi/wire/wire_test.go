@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"ken/capability"
 	"ken/internal/serve/auth"
+	"ken/internal/testkit"
 )
 
 type noted struct {
@@ -123,11 +123,9 @@ func TestMux(t *testing.T) {
 		if len(part) > 2 {
 			body = strings.NewReader(part[2])
 		}
-		r, err := http.NewRequest(part[0], server.URL+part[1], body)
-		must(t, err)
+		r := testkit.Must(http.NewRequest(part[0], server.URL+part[1], body))(t)
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
-		answer, err := server.Client().Do(r)
-		must(t, err)
+		answer := testkit.Must(server.Client().Do(r))(t)
 		b, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != tt.status || !strings.Contains(string(b), tt.body) {
@@ -141,7 +139,7 @@ func TestMux(t *testing.T) {
 				Status       int
 				Code, Detail string
 			}
-			equal(t, fmt.Sprintf("%s has type", tt.ask), answer.Header.Get("Content-Type"), "application/problem+json")
+			testkit.Equal(t, fmt.Sprintf("%s has type", tt.ask), answer.Header.Get("Content-Type"), "application/problem+json")
 			if err := json.Unmarshal(b, &p); err != nil || p.Status != tt.status || p.Code == "" || p.Detail == "" {
 				t.Errorf("%s = %s (%v), want status, code and detail", tt.ask, b, err)
 			}
@@ -169,20 +167,4 @@ func FuzzQuery(f *testing.F) {
 			t.Errorf("?%q = %d %s", query, w.Code, w.Body)
 		}
 	})
-}
-
-// must ends the test if something that it needs failed.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal compares what there is with what there should be.
-func equal[T any](t testing.TB, what string, got, want T) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }
