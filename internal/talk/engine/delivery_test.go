@@ -146,6 +146,7 @@ func TestShortNames(t *testing.T) {
 // TestK311PerTurnOverGemini: a history with calls of tools that are not declared
 // any more is one that Gemini takes.
 func TestK311PerTurnOverGemini(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	r := open(t, setting{tools: many(300), config: terms(Terms{Delivery: model.PerTurn})})
 	var seen []llmtest.Seen
 	r.model = wired(t, llmtest.Gemini, func(s llmtest.Seen) llmtest.Reply {
@@ -189,6 +190,7 @@ func TestK311PerTurnOverGemini(t *testing.T) {
 // TestAnotherModel: tools that one model was given in the middle are not sent to
 // one that takes none there, and are shown to it as text.
 func TestAnotherModel(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	r := open(t, setting{row: both, tools: many(300), config: terms(Terms{Delivery: model.Inline})})
 	id := r.begin(func(s llmtest.Seen) llmtest.Reply {
 		if s.Number == 3 {
@@ -286,6 +288,7 @@ func TestRungsOverTheWires(t *testing.T) {
 // TestPerTurnIsLiteral: by choice what was found stands in the system prompt,
 // after AGENTS.md, and the tools are those of the turn (S1.31).
 func TestPerTurnIsLiteral(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	r := open(t, setting{tools: many(300), config: func(c *Config) {
 		c.Terms = Terms{Delivery: model.PerTurn}.Always
 		c.Layers = func(context.Context, LayerInput) ([]prompt.Layer, []event.Notice, error) {

@@ -232,6 +232,7 @@ func TestS336IntentsTouchNothingElse(t *testing.T) {
 
 // TestT08EveryToolUnderEveryIntent: the matrix of the seed, through the engine.
 func TestT08EveryToolUnderEveryIntent(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	may := map[string][]string{
 		"tool:greet": {"ANALYZE", "DEBUG", "READ_FILE"},
 		"tool:save":  {"CODE", "WRITE_FILE"},

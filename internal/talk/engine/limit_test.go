@@ -177,6 +177,7 @@ func TestBadInput(t *testing.T) {
 // conversation, or lets none be searched for, gets them by a lower delivery mode,
 // from then on.
 func TestStepDown(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	for fault, mode := range map[llmtest.Fault]model.DeliveryMode{llmtest.UnsupportedInline: model.Inline, llmtest.UnsupportedSearch: model.Search} {
 		r := open(t, setting{row: both, config: terms(Terms{Delivery: mode}), tools: many(60)})
 		id := r.begin(func(s llmtest.Seen) llmtest.Reply {
@@ -246,6 +247,7 @@ func TestFitCondenses(t *testing.T) {
 // TestOverflowIsRetried: a provider that finds it too long gets less of it, and a
 // person may have it shortened too.
 func TestOverflowIsRetried(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	r := open(t, setting{})
 	id, other := r.begin(llmtest.Always(text(strings.Repeat("A long answer about colours. ", 200)))), r.session()
 	for range 6 {

@@ -19,6 +19,7 @@ import (
 	"ken/internal/talk/model"
 	"ken/internal/talk/prompt"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 	"ken/plugin"
@@ -103,6 +104,7 @@ func TestS311OrderOfAStep(t *testing.T) {
 // TestS2U10FindingBreaks: finding that breaks once is tried again. The turn goes on
 // with what is found, or without it, and says so, or ends if configured to (C21).
 func TestS2U10FindingBreaks(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	for _, c := range []struct {
 		name   string
 		times  int
@@ -135,6 +137,7 @@ func TestS2U10FindingBreaks(t *testing.T) {
 // TestAppendOnly: within a session a request begins with the bytes of the one
 // before, whatever happens in it but for a compaction.
 func TestAppendOnly(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	r := open(t, setting{tools: many(300)})
 	n := 0
 	id := r.begin(func(llmtest.Seen) llmtest.Reply {
@@ -184,6 +187,7 @@ func TestCatalogNews(t *testing.T) {
 // TestS141Filters: a plugin sees what was injected, after AGENTS.md, and what it
 // leaves out is out.
 func TestS141Filters(t *testing.T) {
+	testkit.CI(t, "finds among hundreds of tools")
 	for _, what := range []string{"keep", "drop", "change", "fail"} {
 		f := &filter{do: what}
 		r := open(t, setting{config: func(c *Config) { c.Filters = []plugin.ContextFilter{f} }, tools: many(300)})

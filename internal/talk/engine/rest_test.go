@@ -10,6 +10,7 @@ import (
 	"ken/internal/talk/event"
 	"ken/internal/talk/model"
 	"ken/internal/talk/session"
+	"ken/internal/testkit"
 	"ken/llm"
 	"ken/llm/llmtest"
 )
@@ -17,6 +18,7 @@ import (
 // TestHalfACall: no call of which a part may be missing has an effect, by
 // whatever name it is called; each has its one result.
 func TestHalfACall(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	r := open(t, setting{tools: wipe, config: terms(Terms{Delivery: model.Bridge})})
 	for _, stop := range []llm.StopReason{llm.StopLength, llm.StopRefuse} {
 		for _, args := range []string{"", "  ", "null", `{"name":"A"`, "{}"} {
@@ -48,6 +50,7 @@ func TestHalfACall(t *testing.T) {
 // TestCallIDsCollide: an id that is given to a call is that of no other, also
 // not of one that comes later, in the same answer or another.
 func TestCallIDsCollide(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	for _, ids := range [][][]string{
 		{{"call_1_2", "bad id!"}}, {{"bad id!", "call_1_1"}}, {{"a", "a", "call_1_2", "call_1_2"}}, {{"", "call_1_1", "call_1_1x", ""}}, {{"call_0"}, {"call_0"}},
 	} {
@@ -106,6 +109,7 @@ func TestManyCalls(t *testing.T) {
 // TestRewoundCallsAreNotMade: what was taken back is not gone on with, also not
 // after a compaction, and an answered turn is over after one.
 func TestRewoundCallsAreNotMade(t *testing.T) {
+	testkit.CI(t, "takes many turns")
 	r := open(t, setting{})
 	var list []llmtest.Reply
 	for i := range 12 {
