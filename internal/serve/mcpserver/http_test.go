@@ -173,7 +173,7 @@ func TestSessionsOfOneAreBounded(t *testing.T) {
 	for id, want := range map[string]int{"ada " + adas: 200, "eve " + first: 404, "eve " + last: 200} {
 		who, session, _ := strings.Cut(id, " ")
 		res := post(t, h.URL, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, map[string]string{headerSession: session, headerVersion: sessionful, "Authorization": "Bearer " + who})
-		equal(t, "status of a session of "+who, res.StatusCode, want)
+		testkit.Equal(t, "status of a session of "+who, res.StatusCode, want)
 	}
 }
 
