@@ -70,3 +70,15 @@ func Programs(t testing.TB, names ...string) {
 		}
 	}
 }
+
+// PostgreSQL leaves a test that needs a real server for `make ci`, and returns the
+// address of the one that runs there.
+func PostgreSQL(t testing.TB) string {
+	t.Helper()
+	CI(t, "needs a PostgreSQL server")
+	server := os.Getenv("KEN_TEST_POSTGRES")
+	if server == "" {
+		t.Skip("there is no PostgreSQL server: make ci starts one, and KEN_TEST_POSTGRES names it")
+	}
+	return server
+}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"ken/internal/testkit"
 )
 
 // A Server is a PostgreSQL server of a test's own, for what no other test must
@@ -32,14 +34,11 @@ type Server struct {
 }
 
 // NewServer starts a server, which listens on a Unix socket only and is stopped
-// and removed with the test. It skips the test where KEN_TEST_POSTGRES is not
-// set, as a test does that uses that server, and where there are no programs of
-// a server.
+// and removed with the test. It skips the test as one is that uses the server of
+// make ci, and where there are no programs of a server.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
-	if os.Getenv(server) == "" {
-		t.Skip(server + " is not set: make ci starts a server")
-	}
+	testkit.PostgreSQL(t)
 	bin, ok := programs()
 	if !ok {
 		t.Skip("cannot here: there is no pg_ctl; install the package postgresql")

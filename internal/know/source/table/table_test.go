@@ -352,22 +352,12 @@ func testCancel(t *testing.T, b bench) {
 // TestPostgresLoad runs the kit on the server that KEN_TEST_POSTGRES names, each
 // test in a schema of its own.
 func TestPostgresLoad(t *testing.T) {
-	server := postgresServer(t)
+	server := testkit.PostgreSQL(t)
 	n := 0
 	runKit(t, func(t *testing.T) bench {
 		n++
 		return newPostgresBench(t, server, fmt.Sprintf("ken_test_%d_%d", os.Getpid(), n))
 	})
-}
-
-func postgresServer(t *testing.T) string {
-	t.Helper()
-	testkit.CI(t, "needs a PostgreSQL server")
-	server := os.Getenv("KEN_TEST_POSTGRES")
-	if server == "" {
-		t.Skip("KEN_TEST_POSTGRES is not set: make ci sets it")
-	}
-	return server
 }
 
 func newPostgresBench(t *testing.T, server, schema string) bench {
@@ -390,7 +380,7 @@ func newPostgresBench(t *testing.T, server, schema string) bench {
 
 // TestPostgresTypes: arrays, jsonb, numbers and times of the server come in.
 func TestPostgresTypes(t *testing.T) {
-	b := newPostgresBench(t, postgresServer(t), fmt.Sprintf("ken_test_types_%d", os.Getpid()))
+	b := newPostgresBench(t, testkit.PostgreSQL(t), fmt.Sprintf("ken_test_types_%d", os.Getpid()))
 	b.exec(t, `CREATE TABLE capabilities (id BIGINT PRIMARY KEY, name VARCHAR(80), description TEXT, tags TEXT[], input_schema JSONB, available BOOLEAN, made TIMESTAMPTZ, extra JSONB, price NUMERIC)`)
 	b.exec(t, `INSERT INTO capabilities VALUES (7, 'a', 'A.', ARRAY['x','y "z"'], '{"type":"object","properties":{"q":{"type":"string"}}}', false, '2026-11-02T15:04:05Z', '{"k":[1,2]}', 1.50)`)
 	tab := b.table(t, Config{Table: "capabilities"})
@@ -413,7 +403,7 @@ func TestPostgresTypes(t *testing.T) {
 // TestPostgresSlowTransaction: a change that commits late is noticed, though a
 // later one was seen before it.
 func TestPostgresSlowTransaction(t *testing.T) {
-	b := newPostgresBench(t, postgresServer(t), fmt.Sprintf("ken_test_slow_%d", os.Getpid()))
+	b := newPostgresBench(t, testkit.PostgreSQL(t), fmt.Sprintf("ken_test_slow_%d", os.Getpid()))
 	b.exec(t, `CREATE TABLE capabilities (name TEXT, description TEXT)`)
 	b.exec(t, `INSERT INTO capabilities VALUES ('a', 'A.'), ('b', 'B.')`)
 	tab := b.table(t, Config{})

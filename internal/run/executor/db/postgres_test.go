@@ -26,11 +26,7 @@ import (
 // ordinary user that may read one schema, and what the superuser may do there.
 func cluster(t *testing.T) (Connection, func(sql string) string) {
 	t.Helper()
-	testkit.CI(t, "needs PostgreSQL")
-	dsn := os.Getenv("KEN_TEST_POSTGRES")
-	if dsn == "" {
-		t.Skip("KEN_TEST_POSTGRES is not set: run make test-postgres")
-	}
+	dsn := testkit.PostgreSQL(t)
 	admin, err := pgconn.Connect(t.Context(), dsn)
 	executortest.Must(t, err)
 	name := fmt.Sprintf("db_%d", time.Now().UnixNano())
