@@ -22,7 +22,9 @@ func TestRace(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 2 {
 			server := fmt.Sprintf("server%d-%d", round, i)
+			mu.Lock() // desks of the server before may be here already
 			accepted[server] = map[string]bool{}
+			mu.Unlock()
 			for who, d := range desks {
 				group.Go(func() {
 					tool := named("tool")
