@@ -80,13 +80,13 @@ func TestRealClients(t *testing.T) {
 		} {
 			t.Run(test.client+"/"+way.name, func(t *testing.T) {
 				home := t.TempDir()
-				self := must(os.Executable())(t)
-				noErr(t, os.Symlink(self, filepath.Join(home, "ken")))
+				self := testkit.Must(os.Executable())(t)
+				testkit.OK(t, os.Symlink(self, filepath.Join(home, "ken")))
 				path := filepath.Join(home, test.file)
-				noErr(t, writeAll(path, []byte(test.before)))
-				p := must(Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: way.entry(home)}))(t)
+				testkit.OK(t, writeAll(path, []byte(test.before)))
+				p := testkit.Must(Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: way.entry(home)}))(t)
 				keep := memory{}
-				noErr(t, Apply(t.Context(), p, keep))
+				testkit.OK(t, Apply(t.Context(), p, keep))
 				out := ask(t, home, program, test.list)
 				for _, want := range way.want {
 					if !strings.Contains(out, want) {

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what comes out into testdata")
@@ -68,22 +69,22 @@ func TestStories(t *testing.T) {
 }
 
 func runStory(t *testing.T, path string) {
-	ar := must(txtar.ParseFile(path))(t)
+	ar := testkit.Must(txtar.ParseFile(path))(t)
 	var st story
 	home := t.TempDir()
 	in := func(data []byte) []byte { return bytes.ReplaceAll(data, []byte("$HOME"), []byte(home)) }
 	out := func(s string) string { return strings.ReplaceAll(s, home, "$HOME") }
 	for _, f := range ar.Files {
 		if f.Name == "options" {
-			noErr(t, json.Unmarshal(in(f.Data), &st))
+			testkit.OK(t, json.Unmarshal(in(f.Data), &st))
 		}
 	}
 	for _, f := range ar.Files {
 		if name, ok := strings.CutPrefix(f.Name, "before/"); ok {
 			if strings.HasSuffix(name, "/") {
-				noErr(t, os.MkdirAll(filepath.Join(home, name), 0o755))
+				testkit.OK(t, os.MkdirAll(filepath.Join(home, name), 0o755))
 			} else {
-				noErr(t, writeAll(filepath.Join(home, name), st.bytes(in(f.Data))))
+				testkit.OK(t, writeAll(filepath.Join(home, name), st.bytes(in(f.Data))))
 			}
 		}
 	}
@@ -192,7 +193,7 @@ func compare(t *testing.T, path string, ar *txtar.Archive, after map[string][]by
 		for _, name := range slices.Sorted(maps.Keys(got)) {
 			ar.Files = append(ar.Files, txtar.File{Name: name, Data: []byte(got[name])})
 		}
-		noErr(t, os.WriteFile(path, txtar.Format(ar), 0o644))
+		testkit.OK(t, os.WriteFile(path, txtar.Format(ar), 0o644))
 		return
 	}
 	want := map[string]string{}

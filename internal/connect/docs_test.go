@@ -5,12 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestDocs: the examples and the table in docs/clients.md are what connecting writes
 // and what was measured, and every client has a section.
 func TestDocs(t *testing.T) {
-	text := must(os.ReadFile("../../docs/clients.md"))(t)
+	text := testkit.Must(os.ReadFile("../../docs/clients.md"))(t)
 	sections := map[string]string{}
 	for section := range strings.SplitSeq(string(text), "\n## ") {
 		title, body, _ := strings.Cut(section, "\n")
@@ -30,7 +32,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("mcp.json", fmt.Sprintf("```json\n%s```\n", servers))
-	table := must(os.ReadFile("testdata/tokens.md"))(t)
+	table := testkit.Must(os.ReadFile("testdata/tokens.md"))(t)
 	want("Tokens", string(table))
 	for _, c := range Clients() {
 		lang := "json"
@@ -45,7 +47,7 @@ func TestDocs(t *testing.T) {
 			if e.URL != "" {
 				over = "Over HTTP, with `ken serve` running:"
 			}
-			edits := must(c.format.edits(nil, []change{{at: c.at, put: []put{{name: "ken", value: c.entry(e)}}}}))(t)
+			edits := testkit.Must(c.format.edits(nil, []change{{at: c.at, put: []put{{name: "ken", value: c.entry(e)}}}}))(t)
 			want(c.Title, fmt.Sprintf("\n%s\n\n```%s\n%s```\n", over, lang, apply(nil, edits)))
 		}
 	}

@@ -14,13 +14,14 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/connect/yamltable"
+	"ken/internal/testkit"
 )
 
 // Seeds for the editors: the files of all stories.
 func seeds(f *testing.F, format string) {
-	paths := must(filepath.Glob("testdata/*.txtar"))(f)
+	paths := testkit.Must(filepath.Glob("testdata/*.txtar"))(f)
 	for _, path := range paths {
-		data := must(os.ReadFile(path))(f)
+		data := testkit.Must(os.ReadFile(path))(f)
 		for part := range strings.SplitSeq(string(data), "\n-- ") {
 			if name, body, ok := strings.Cut(part, " --\n"); ok && strings.Contains(name, format) {
 				f.Add([]byte(body))
@@ -78,7 +79,7 @@ func edited(t *testing.T, f format, at []string, data []byte) {
 		}
 		t.Fatalf("putting back into %q = %v", out, err)
 	}
-	then := must(f.read(again))(t)
+	then := testkit.Must(f.read(again))(t)
 	was, is := cutTable(doc, at), cutTable(then, at)
 	if printed(doc) != printed(then) || len(was)+len(is) > 0 && printed(was) != printed(is) {
 		t.Fatalf("%q became %q, and back %q", data, out, again)
@@ -228,7 +229,7 @@ func genYAML(t *rapid.T, c Client, servers map[string]any) []byte {
 		puts = append(puts, put{name: name, value: value})
 	}
 	data := []byte("# top\na: 1\n")
-	edits := must(c.format.edits(data, []change{{at: c.at, put: puts}}))(t)
+	edits := testkit.Must(c.format.edits(data, []change{{at: c.at, put: puts}}))(t)
 	data = append(apply(data, edits), "# about z\nz: |\n  # in it\n  b: c\n"...)
 	if rapid.Bool().Draw(t, "crlf") {
 		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
@@ -281,7 +282,7 @@ func TestConnectDisconnect(t *testing.T) {
 		c := rapid.SampledFrom(Clients()).Draw(t, "client")
 		path := filepath.Join(home, "file")
 		before := genFile(t, c.Name, genServers().Draw(t, "servers"))
-		noErr(t, os.WriteFile(path, before, 0o600))
+		testkit.OK(t, os.WriteFile(path, before, 0o600))
 		p, err := Prepare(Options{Where: Where{Client: c.Name, Home: home, File: path}, Entry: Entry{Command: "/usr/bin/ken"}})
 		if err != nil {
 			t.Fatalf("Prepare(%s, %s) = %v", c.Name, before, err)
@@ -309,7 +310,7 @@ func TestConnectDisconnect(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "touched") && c.Name != "codex" {
 			now, _ := os.ReadFile(path)
-			noErr(t, os.WriteFile(path, append(now, '\n'), 0o600))
+			testkit.OK(t, os.WriteFile(path, append(now, '\n'), 0o600))
 			if done, err := Undo(t.Context(), c.Name, keep, false); err != nil || done[0].How != "merged" {
 				t.Fatalf("Undo() = %v, %v", done, err)
 			}

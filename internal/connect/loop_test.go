@@ -50,25 +50,25 @@ func TestKilled(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, ".claude.json")
 	before := fmt.Appendf(nil, `{"mcpServers": {"a": {"command": "a", "env": {"A_TOKEN": "s3cr3ts3cr3t"}}}, "pad": %q}`, bytes.Repeat([]byte("x"), 100_000))
-	noErr(t, os.WriteFile(path, before, 0o600))
+	testkit.OK(t, os.WriteFile(path, before, 0o600))
 	p, err := Prepare(loopOptions(home))
 	if err != nil || len(p.Files) != 1 {
 		t.Fatalf("Prepare() = %v, %v", p, err)
 	}
 	after := p.Files[0].After
-	self := must(os.Executable())(t)
+	self := testkit.Must(os.Executable())(t)
 	for round := range 12 {
 		cmd := exec.Command(self)
 		cmd.Env = []string{"KEN_CONNECT_LOOP=" + home}
-		out := must(cmd.StdoutPipe())(t)
-		noErr(t, cmd.Start())
+		out := testkit.Must(cmd.StdoutPipe())(t)
+		testkit.OK(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for range round + 1 { // so that each round stops at another step
 			if !lines.Scan() || lines.Text() != "on" && lines.Text() != "off" {
 				t.Fatalf("the loop said %q", lines.Text())
 			}
 		}
-		noErr(t, cmd.Process.Kill())
+		testkit.OK(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		got, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(got, before) && !bytes.Equal(got, after) {
@@ -82,7 +82,7 @@ func TestKilled(t *testing.T) {
 	if names, err := Connected(t.Context(), loopVault(home)); err != nil {
 		t.Fatal(err)
 	} else if slices.Contains(names, "claude") {
-		must(Undo(t.Context(), "claude", loopVault(home), false))(t)
+		testkit.Must(Undo(t.Context(), "claude", loopVault(home), false))(t)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, before) {
 		t.Errorf("at the end the file is not what it was (%v)", err)
@@ -97,7 +97,7 @@ func TestVault(t *testing.T) {
 	if _, err := v.Load(ctx, "a"); err == nil {
 		t.Error("Load() of nothing succeeded")
 	}
-	noErr(t, v.Save(ctx, "a", []byte("ghp_secret_in_a_file")))
+	testkit.OK(t, v.Save(ctx, "a", []byte("ghp_secret_in_a_file")))
 	raw, err := os.ReadFile(filepath.Join(home, "kept", "a.sealed"))
 	if err != nil || bytes.Contains(raw, []byte("ghp_")) {
 		t.Errorf("the file is not sealed (%v)", err)
@@ -108,12 +108,12 @@ func TestVault(t *testing.T) {
 	if got, err := loopVault(home).Load(ctx, "a"); err != nil || string(got) != "ghp_secret_in_a_file" {
 		t.Errorf("Load() = %q, %v", got, err)
 	}
-	noErr(t, os.WriteFile(filepath.Join(home, "kept", "b.sealed"), raw, 0o600))
+	testkit.OK(t, os.WriteFile(filepath.Join(home, "kept", "b.sealed"), raw, 0o600))
 	if _, err := v.Load(ctx, "b"); err == nil {
 		t.Error("Load() under another key succeeded")
 	}
 	raw[len(raw)-1] ^= 1
-	noErr(t, os.WriteFile(filepath.Join(home, "kept", "a.sealed"), raw, 0o600))
+	testkit.OK(t, os.WriteFile(filepath.Join(home, "kept", "a.sealed"), raw, 0o600))
 	if _, err := v.Load(ctx, "a"); err == nil {
 		t.Error("Load() of a damaged file succeeded")
 	}

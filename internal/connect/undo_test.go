@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ken/capability"
+	"ken/internal/testkit"
 )
 
 // listed puts a file of a client in a home folder of its own.
@@ -17,7 +18,7 @@ func listed(t *testing.T, client, name, before string) (path string, o Options) 
 	t.Helper()
 	home := t.TempDir()
 	path = filepath.Join(home, name)
-	noErr(t, writeAll(path, []byte(before)))
+	testkit.OK(t, writeAll(path, []byte(before)))
 	return path, Options{Where: Where{Client: client, Home: home}, Entry: Entry{Command: "/usr/local/bin/ken"}}
 }
 
@@ -32,19 +33,19 @@ func connected(t *testing.T, client, name, before string) (path string, keep mem
 
 func connectAgain(t *testing.T, o Options, keep Keep) *Plan {
 	t.Helper()
-	p := must(Prepare(o))(t)
-	noErr(t, Apply(t.Context(), p, keep))
+	p := testkit.Must(Prepare(o))(t)
+	testkit.OK(t, Apply(t.Context(), p, keep))
 	return p
 }
 
 func rewrite(t *testing.T, path string, pairs ...string) {
 	t.Helper()
-	data := must(os.ReadFile(path))(t)
+	data := testkit.Must(os.ReadFile(path))(t)
 	out := strings.NewReplacer(pairs...).Replace(string(data))
 	if out == string(data) {
 		t.Fatalf("nothing to replace in %s", data)
 	}
-	noErr(t, os.WriteFile(path, []byte(out), 0o640))
+	testkit.OK(t, os.WriteFile(path, []byte(out), 0o640))
 }
 
 func wantFile(t *testing.T, path, want string) {
@@ -102,14 +103,14 @@ func TestUndoOfChangedFile(t *testing.T) {
 func TestUndoByForce(t *testing.T) {
 	path, keep, _ := connected(t, "claude", ".claude.json", claudeBefore)
 	rewrite(t, path, `"numStartups": 1`, `"numStartups": 2`)
-	noErr(t, os.WriteFile(path, []byte("{ broken"), 0o640))
+	testkit.OK(t, os.WriteFile(path, []byte("{ broken"), 0o640))
 	if _, err := Undo(t.Context(), "claude", keep, false); capability.KindOf(err) != capability.Conflict || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("Undo() of a broken file = %v, want a conflict that names --force", err)
 	}
 	if len(keep) == 0 {
 		t.Fatal("Undo() that did nothing forgot what was kept")
 	}
-	must(Undo(t.Context(), "claude", keep, true))(t)
+	testkit.Must(Undo(t.Context(), "claude", keep, true))(t)
 	wantFile(t, path, claudeBefore)
 	if _, err := Undo(t.Context(), "claude", keep, false); capability.KindOf(err) != capability.NotFound {
 		t.Errorf("Undo() again = %v, want not found", err)
@@ -118,8 +119,8 @@ func TestUndoByForce(t *testing.T) {
 
 func TestUndoOfDeletedFile(t *testing.T) {
 	path, keep, _ := connected(t, "claude", ".claude.json", claudeBefore)
-	noErr(t, os.Remove(path))
-	must(Undo(t.Context(), "claude", keep, false))(t)
+	testkit.OK(t, os.Remove(path))
+	testkit.Must(Undo(t.Context(), "claude", keep, false))(t)
 	wantFile(t, path, claudeBefore)
 }
 
@@ -129,7 +130,7 @@ func TestConnectTwice(t *testing.T) {
 	path, keep, o := connected(t, "claude", ".claude.json", claudeBefore)
 	o.Entry.Command = "/opt/ken"
 	connectAgain(t, o, keep)
-	must(Undo(t.Context(), "claude", keep, false))(t)
+	testkit.Must(Undo(t.Context(), "claude", keep, false))(t)
 	if got, _ := os.ReadFile(path); string(got) != claudeBefore {
 		t.Fatalf("after moving the program and Undo() the file is %s", got)
 	}
@@ -155,7 +156,7 @@ func TestConnectTwice(t *testing.T) {
 
 func TestApplyRefusesChangedFile(t *testing.T) {
 	path, o := listed(t, "claude", ".claude.json", claudeBefore)
-	p := must(Prepare(o))(t)
+	p := testkit.Must(Prepare(o))(t)
 	rewrite(t, path, `"numStartups": 1`, `"numStartups": 2`)
 	now, _ := os.ReadFile(path)
 	keep := memory{}
@@ -171,7 +172,7 @@ func TestApplyRefusesChangedFile(t *testing.T) {
 func TestApplyFollowsLinks(t *testing.T) {
 	home := t.TempDir()
 	target := filepath.Join(home, "dotfiles", "claude.json")
-	noErr(t, writeAll(target, []byte(claudeBefore)))
+	testkit.OK(t, writeAll(target, []byte(claudeBefore)))
 	path := filepath.Join(home, ".claude.json")
 	if err := os.Symlink("dotfiles/claude.json", path); err != nil {
 		t.Skip("cannot here: no links")
@@ -185,7 +186,7 @@ func TestApplyFollowsLinks(t *testing.T) {
 	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the file has mode %v, %v, want 0640", info.Mode(), err)
 	}
-	must(Undo(t.Context(), "claude", keep, false))(t)
+	testkit.Must(Undo(t.Context(), "claude", keep, false))(t)
 	wantFile(t, target, claudeBefore)
 	left, _ := filepath.Glob(filepath.Join(home, "dotfiles", unfinished))
 	if len(left) > 0 {
@@ -214,7 +215,7 @@ func TestApplyRollsBack(t *testing.T) {
 	mine, theirs := filepath.Join(home, ".cursor", "mcp.json"), filepath.Join(home, "p", ".cursor", "mcp.json")
 	const before = `{"mcpServers": {"a": {"command": "a"}}}`
 	for _, path := range []string{mine, theirs} {
-		noErr(t, writeAll(path, []byte(before)))
+		testkit.OK(t, writeAll(path, []byte(before)))
 	}
 	p, err := Prepare(Options{Where: Where{Client: "cursor", Home: home, Project: filepath.Join(home, "p")}, Entry: Entry{Command: "/ken"}})
 	if err != nil || len(p.Files) != 2 {
@@ -253,14 +254,14 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		home := t.TempDir()
-		noErr(t, writeAll(filepath.Join(home, test.file), []byte(test.data)))
+		testkit.OK(t, writeAll(filepath.Join(home, test.file), []byte(test.data)))
 		_, err := Prepare(Options{Where: Where{Client: test.client, Home: home}, Entry: Entry{Command: "/ken"}})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "ghp_") {
 			t.Errorf("Prepare(%q) = %v, want %q", test.data, err, test.want)
 		}
 	}
 	home := t.TempDir()
-	noErr(t, os.Mkdir(filepath.Join(home, ".cursor"), 0o700))
+	testkit.OK(t, os.Mkdir(filepath.Join(home, ".cursor"), 0o700))
 	if _, err := Prepare(Options{Where: Where{Client: "cursor", Home: home}, Entry: Entry{Command: "ken"}}); capability.KindOf(err) != capability.Invalid {
 		t.Errorf("Prepare() with a relative path = %v, want invalid", err)
 	}
@@ -276,7 +277,7 @@ func TestListsOfNames(t *testing.T) {
 	} {
 		home := t.TempDir()
 		path := filepath.Join(home, ".gemini", "settings.json")
-		noErr(t, writeAll(path, []byte(before)))
+		testkit.OK(t, writeAll(path, []byte(before)))
 		o := Options{Where: Where{Client: "gemini", Home: home}, Entry: Entry{Command: "/usr/local/bin/ken"}}
 		keep := memory{}
 		p := connectAgain(t, o, keep)
@@ -284,13 +285,13 @@ func TestListsOfNames(t *testing.T) {
 			t.Errorf("Prepare(%s) = %+v, want b switched off", before, p.Servers)
 		}
 		now, _ := os.ReadFile(path)
-		doc := must(jsonFormat{}.read(now))(t)
+		doc := testkit.Must(jsonFormat{}.read(now))(t)
 		for _, at := range allowLists {
 			if list, ok := listAt(doc, at); ok && !strings.Contains(strings.Join(list, " "), "ken") {
 				t.Errorf("connecting %s left Ken out:\n%s", before, now)
 			}
 		}
-		noErr(t, os.WriteFile(path, append(now, '\n'), 0o600))
+		testkit.OK(t, os.WriteFile(path, append(now, '\n'), 0o600))
 		if done, err := Undo(t.Context(), "gemini", keep, false); err != nil || done[0].How != "merged" {
 			t.Fatalf("Undo() = %v, %v", done, err)
 		}
@@ -307,10 +308,10 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old, young := filepath.Join(dir, ".ken-connect-1"), filepath.Join(dir, ".ken-connect-2")
 	for _, path := range []string{old, young} {
-		noErr(t, os.WriteFile(path, nil, 0o600))
+		testkit.OK(t, os.WriteFile(path, nil, 0o600))
 	}
-	noErr(t, os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)))
-	noErr(t, replaceFile(filepath.Join(dir, "file"), []byte("x"), false, func() error { return nil }))
+	testkit.OK(t, os.Chtimes(old, time.Now(), time.Now().Add(-time.Hour)))
+	testkit.OK(t, replaceFile(filepath.Join(dir, "file"), []byte("x"), false, func() error { return nil }))
 	if isThere(old) || !isThere(young) {
 		t.Errorf("replaceFile() left the old one: %t, the young one: %t", isThere(old), isThere(young))
 	}
@@ -321,33 +322,11 @@ func TestSweep(t *testing.T) {
 func TestCommandsAreResolved(t *testing.T) {
 	_, o := listed(t, "claude", ".claude.json", `{"mcpServers": {"a": {"command": "${BIN}/a"}, "b": {"command": "${NONE:-/opt}/b"}, "c": {"command": "${NONE}/c"}}}`)
 	o.Where.Getenv = func(name string) string { return map[string]string{"BIN": "/bin"}[name] }
-	p := must(Prepare(o))(t)
+	p := testkit.Must(Prepare(o))(t)
 	if len(p.Servers) != 2 || p.Servers[0].Command != "/bin/a" || p.Servers[1].Command != "/opt/b" {
 		t.Errorf("Prepare() = %+v, want /bin/a and /opt/b", p.Servers)
 	}
 	if len(p.Kept) != 1 || p.Kept[0].Name != "c" {
 		t.Errorf("Prepare() keeps %v, want c", p.Kept)
-	}
-}
-
-// fatal is what [must] and [noErr] need of a test.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// must ends the test if there is an error: must(os.ReadFile(path))(t).
-func must[T any](v T, err error) func(t fatal) T {
-	return func(t fatal) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-func noErr(t fatal, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

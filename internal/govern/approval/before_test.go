@@ -7,6 +7,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/approval"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -48,7 +49,7 @@ func TestAskedAgain(t *testing.T) {
 	for _, test := range tests {
 		d, _ := fresh(t)
 		first := settle(t, d, ask(t, d, test.old).ID, yes(approval.Once))
-		must(d.Consume(ctx, first.Grant))(t)
+		testkit.Must(d.Consume(ctx, first.Grant))(t)
 		b := ask(t, d, test.new).Before
 		if b == nil || b.Ticket != first.ID || b.By != "ann" {
 			t.Errorf("%s: Before = %+v, want ticket %s", test.name, b, first.ID)

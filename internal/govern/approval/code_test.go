@@ -8,6 +8,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/govern/policy"
+	"ken/internal/testkit"
 )
 
 // A started is a call that starts a program, as the runner makes it.
@@ -33,7 +34,7 @@ func (j started) question() approval.Question {
 // covered reports whether the grants of a desk cover it.
 func (j started) covered(t *testing.T, d *approval.Desk, now time.Time) bool {
 	t.Helper()
-	rules := must(policy.Compile(policy.Defaults(policy.Personal)))(t)
+	rules := testkit.Must(policy.Compile(policy.Defaults(policy.Personal)))(t)
 	q := requestOf(t, j.call)
 	q.Capability = policy.Capability{
 		ID: j.call.Target, Name: "git", Kind: capability.KindTool, Trust: capability.TrustUser, Class: policy.Exec, Hash: j.call.CapabilityHash,
@@ -41,7 +42,7 @@ func (j started) covered(t *testing.T, d *approval.Desk, now time.Time) bool {
 	}
 	q.Facts, q.Files, q.Exact = policy.Facts{Commands: [][]string{j.argv}}, j.files, approval.Exact(j.call)
 	q.Surface, q.Time = policy.SurfaceMCP, now
-	q.Grants = must(d.Grants(ctx, q))(t)
+	q.Grants = testkit.Must(d.Grants(ctx, q))(t)
 	return rules.Decide(q).Effect == policy.Allow
 }
 

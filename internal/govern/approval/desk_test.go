@@ -49,7 +49,7 @@ func newDesk(t testing.TB, s *store.Store, c approval.Config) *approval.Desk {
 	if c.Pending == nil {
 		c.Pending = manyPending // few tests are about the bound
 	}
-	return must(approval.New(s, c))(t)
+	return testkit.Must(approval.New(s, c))(t)
 }
 
 func fresh(t testing.TB) (*approval.Desk, *clock) {
@@ -122,7 +122,7 @@ func about(call capability.Call) approval.Question {
 // requestOf is what a runner would have policy judge.
 func requestOf(t testing.TB, c capability.Call) *policy.Request {
 	t.Helper()
-	digest := must(c.Digest())(t)
+	digest := testkit.Must(c.Digest())(t)
 	return &policy.Request{
 		Principal: c.Principal, Action: c.Action, Session: c.Session, Digest: digest,
 		Capability: policy.Capability{ID: c.Target, Hash: c.CapabilityHash},
@@ -191,7 +191,7 @@ func TestAskKeepsAll(t *testing.T) {
 		t.Errorf("digest = %s, want %s", asked.Digest, digest)
 	}
 	again := newDesk(t, storetest.Open(t, address), approval.Config{Now: c.Now})
-	got := must(again.Get(ctx, asked.ID))(t)
+	got := testkit.Must(again.Get(ctx, asked.ID))(t)
 	want := q
 	want.Call.Answers = nil
 	if !reflect.DeepEqual(got.Question, want) {
@@ -543,7 +543,7 @@ func TestNewerRecords(t *testing.T) {
 				}
 				b.Put(mark.Key, mark.Value)
 			}
-			must(s.Apply(ctx, &b))(t)
+			testkit.Must(s.Apply(ctx, &b))(t)
 		}
 	}
 	rewrite("approval/grant/", `"scope":"always"`, `"scope":"always","hours":"9-17"`)
@@ -573,7 +573,7 @@ func TestSettleAfter(t *testing.T) {
 	d, _ := fresh(t)
 	ticket := ask(t, d, about(callOf(`{}`)))
 	state := func() approval.State {
-		now := must(d.Get(t.Context(), ticket.ID))(t)
+		now := testkit.Must(d.Get(t.Context(), ticket.ID))(t)
 		return now.State
 	}
 	_, err := d.SettleAfter(t.Context(), ticket.ID, yes(approval.Once), func(approval.Ticket) error { return errors.New("no paper") })
@@ -592,21 +592,6 @@ func TestSettleAfter(t *testing.T) {
 	}
 }
 
-// fatal is what [must] and [noErr] need of a test.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// must ends the test if there is an error: must(os.ReadFile(path))(t).
-func must[T any](v T, err error) func(t fatal) T {
-	return func(t fatal) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
 // fails checks that an error is the one that it must be.
 func fails[T any](_ T, err error) func(t testing.TB, want error) {
 	return func(t testing.TB, want error) {
@@ -614,12 +599,5 @@ func fails[T any](_ T, err error) func(t testing.TB, want error) {
 		if !errors.Is(err, want) {
 			t.Errorf("error = %v, want %v", err, want)
 		}
-	}
-}
-
-func noErr(t fatal, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -153,7 +153,7 @@ func TestModel(t *testing.T) {
 		var desks [2]*approval.Desk // as two processes have
 		me := ann
 		m := &model{clock: newClock(), quiet: map[string]quiet{}}
-		stores := [2]*store.Store{must(store.Open(ctx, address, ""))(r), must(store.Open(ctx, address, ""))(r)} // closed with each run
+		stores := [2]*store.Store{testkit.Must(store.Open(ctx, address, ""))(r), testkit.Must(store.Open(ctx, address, ""))(r)} // closed with each run
 		open := func(i int) {
 			// The store's own clock stands still beside ours.
 			desks[i] = newDesk(t, stores[i], approval.Config{For: modelFor, OnceFor: modelOnce, SessionFor: modelSession, Now: m.clock.Now})
@@ -257,7 +257,7 @@ func TestModel(t *testing.T) {
 				if g == nil {
 					r.Skip("no grant")
 				}
-				got := must(d.Get(ctx, ticket.id))(r)
+				got := testkit.Must(d.Get(ctx, ticket.id))(r)
 				holds := !g.ended && (g.until.IsZero() || m.clock.Now().Before(g.until))
 				if _, err := d.Consume(ctx, got.Grant); (err == nil) != holds || err != nil && !errors.Is(err, approval.ErrEnded) {
 					r.Fatalf("Consume = %v, it holds: %t", err, holds)
@@ -301,7 +301,7 @@ func TestModel(t *testing.T) {
 				for i := range 5 { // of all calls, in turn
 					call := pool[(5*m.step+i)%len(pool)]
 					var got, want []string
-					grants := must(d.Grants(ctx, requestOf(t, call)))(r)
+					grants := testkit.Must(d.Grants(ctx, requestOf(t, call)))(r)
 					for _, g := range grants {
 						got = append(got, g.ID[:12])
 					}
@@ -317,7 +317,7 @@ func TestModel(t *testing.T) {
 					}
 				}
 				m.step++
-				list := must(d.List(ctx, approval.Filter{Tenant: me.Tenant, States: []approval.State{approval.Pending}}))(r)
+				list := testkit.Must(d.List(ctx, approval.Filter{Tenant: me.Tenant, States: []approval.State{approval.Pending}}))(r)
 				pending := 0
 				for _, ticket := range m.tickets {
 					if m.state(ticket) == approval.Pending {

@@ -6,6 +6,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -49,7 +50,7 @@ func TestOutage(t *testing.T) {
 	wantList(t, beside, 2)
 	// What happens meanwhile holds from the first moment after it.
 	settle(t, beside, pending.ID, yes(approval.Session))
-	noErr(t, beside.Revoke(ctx, granted.ID, ann, ""))
+	testkit.OK(t, beside.Revoke(ctx, granted.ID, ann, ""))
 	o.Up()
 	if got := grantsFor(t, d, call); len(got) != 1 || got[0].ID == granted.Grant {
 		t.Errorf("Grants afterwards = %+v, want the one that was given meanwhile", got)

@@ -127,7 +127,7 @@ func TestKilled(t *testing.T) {
 		address := storetest.Address(t)
 		d := newDesk(t, storetest.Open(t, address), approval.Config{})
 		ids := askMany(t, d, 60)
-		in := must(json.Marshal(ids))(t)
+		in := testkit.Must(json.Marshal(ids))(t)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childStore+"="+address)
 		cmd.Stdin, cmd.Stderr = strings.NewReader(string(in)), os.Stderr
@@ -141,14 +141,14 @@ func TestKilled(t *testing.T) {
 		said, line := map[string]bool{}, ""
 		for out := json.NewDecoder(pipe); out.Decode(&line) == nil; {
 			if said[line] = true; len(said) == 10+13*round {
-				noErr(t, cmd.Process.Kill())
+				testkit.OK(t, cmd.Process.Kill())
 			}
 		}
 		if err := cmd.Wait(); err == nil {
 			t.Errorf("the process ended by itself after %d words", len(said))
 		}
 		for _, id := range ids {
-			got := must(d.Get(ctx, id))(t)
+			got := testkit.Must(d.Get(ctx, id))(t)
 			if said["granted "+id] && got.State != approval.Granted || said["used "+id] && (got.Ended == nil || got.Ended.How != "spent") {
 				t.Errorf("ticket %s is %s, ended %+v, after granted %t and used %t were said", id, got.State, got.Ended, said["granted "+id], said["used "+id])
 			}

@@ -10,6 +10,7 @@ import (
 	"ken/capability"
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -17,7 +18,7 @@ import (
 // server's clock cannot be moved.
 func inTime(file string, c approval.Config, do func(t *testing.T, d *approval.Desk)) func(t *testing.T) {
 	return func(t *testing.T) {
-		s := must(store.Open(context.Background(), file, ""))(t)
+		s := testkit.Must(store.Open(context.Background(), file, ""))(t)
 		defer s.Close()
 		do(t, newDesk(t, s, c))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"ken/internal/govern/approval"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -43,7 +44,7 @@ func TestKnownIsChecked(t *testing.T) {
 	if len(grantsFor(t, a, call)) != 1 {
 		t.Fatal("the grant is not there")
 	}
-	must(b.Consume(ctx, given.Grant))(t)
+	testkit.Must(b.Consume(ctx, given.Grant))(t)
 	fails(a.Consume(ctx, given.Grant))(t, approval.ErrEnded)
 	// A question that was asked here may be answered: it is read.
 	asked := ask(t, a, about(call))
@@ -135,7 +136,7 @@ func TestAskUnless(t *testing.T) {
 	q.Unless = store.Key("effect", "x")
 	var batch store.Batch
 	batch.Put(q.Unless, nil)
-	must(s.Apply(ctx, &batch))(t)
+	testkit.Must(s.Apply(ctx, &batch))(t)
 	if got, err := a.Ask(ctx, q); !errors.Is(err, approval.ErrHappened) {
 		t.Errorf("Ask = %+v, %v; want %v", got, err, approval.ErrHappened)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"ken/internal/testkit"
 )
 
 func benchRecord() Record {
@@ -59,7 +61,7 @@ type naive struct {
 
 func newNaive(t testing.TB, l *Log) *naive {
 	t.Helper()
-	f := must(l.cfg.createSegment(filepath.Join(t.TempDir(), "plain.jsonl")))(t)
+	f := testkit.Must(l.cfg.createSegment(filepath.Join(t.TempDir(), "plain.jsonl")))(t)
 	t.Cleanup(func() { f.Close() })
 	return &naive{log: l, f: f}
 }

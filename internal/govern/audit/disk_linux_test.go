@@ -57,7 +57,7 @@ func TestT14FullFileSystem(t *testing.T) {
 			if rep := only(t, cfg); !rep.State.OK() {
 				t.Errorf("Verify = %v, want no alarm", rep)
 			}
-			noErr(t, os.Remove(filepath.Join(small, "ballast")))
+			testkit.OK(t, os.Remove(filepath.Join(small, "ballast")))
 			after := testAppend(t, l, Record{Event: Executed, EffectID: "after"})
 			if err := l.Close(); err != nil || l.Err() != nil {
 				t.Errorf("Close() = %v, Err() = %v, want none: there is room again", err, l.Err())

@@ -51,13 +51,13 @@ func TestRoomAgain(t *testing.T) {
 	testkit.CI(t, "writes a hundred logs")
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		home := must(os.MkdirTemp(dir, ""))(rt)
+		home := testkit.Must(os.MkdirTemp(dir, ""))(rt)
 		defer os.RemoveAll(home)
 		cfg := Config{Dir: home + "/a", CheckpointDir: home + "/c", Key: testKey(t), CheckpointEvery: rapid.IntRange(1, 8).Draw(rt, "every")}
 		cfg.SegmentBytes = rapid.SampledFrom([]int64{1, 3000, 1 << 20}).Draw(rt, "segment bytes")
 		var disk tightDisk
 		disk.put(&cfg, rapid.Bool().Draw(rt, "segments"), rapid.Bool().Draw(rt, "names"), rapid.Bool().Draw(rt, "heads"))
-		l := must(Open(cfg))(rt)
+		l := testkit.Must(Open(cfg))(rt)
 		acks, refused := map[ID]string{}, map[string]bool{}
 		gaps, inGap := 0, false
 		for i := range rapid.IntRange(1, 30).Draw(rt, "steps") {

@@ -302,7 +302,7 @@ func TestRotation(t *testing.T) {
 	if got := collect(t, cfg.Dir, Filter{}); len(got) != 41 || got[40].Record.Seq != 40 {
 		t.Errorf("Query gives %d records, want 41 in order", len(got))
 	}
-	noErr(t, os.Remove(segments[2]))
+	testkit.OK(t, os.Remove(segments[2]))
 	if rep := only(t, cfg); rep.State != MissingFile || rep.File != segments[2] {
 		t.Errorf("a file in the middle removed: %v", rep)
 	}
@@ -316,7 +316,7 @@ func TestHeadBecomesDurable(t *testing.T) {
 		var syncs atomic.Int64
 		cfg.SyncInterval = time.Minute
 		faults{headSync: func() error { syncs.Add(1); return nil }}.put(&cfg)
-		l := must(Open(cfg))(t)
+		l := testkit.Must(Open(cfg))(t)
 		defer l.Close()
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
@@ -339,7 +339,7 @@ func TestAnnounce(t *testing.T) {
 		var heads, synced atomic.Int64
 		cfg.SyncInterval = time.Minute
 		faults{head: func() error { heads.Add(1); return nil }, sync: func() error { synced.Add(1); return nil }}.put(&cfg)
-		l := must(Open(cfg))(t)
+		l := testkit.Must(Open(cfg))(t)
 		defer l.Close()
 		check := func(when string, records, signed, wantHeads, wantSyncs int64) {
 			t.Helper()
@@ -352,7 +352,7 @@ func TestAnnounce(t *testing.T) {
 		}
 		announce := func() {
 			t.Helper()
-			must(l.Announce(t.Context(), Record{Event: Started}))(t)
+			testkit.Must(l.Announce(t.Context(), Record{Event: Started}))(t)
 		}
 		check("opened", 1, 1, 1, 1)
 		announce()
@@ -384,7 +384,7 @@ func TestAnnounceBeforeRotation(t *testing.T) {
 	cfg.SegmentBytes = 1
 	l := testOpen(t, cfg)
 	for range 3 {
-		must(l.Announce(t.Context(), Record{Event: Started}))(t)
+		testkit.Must(l.Announce(t.Context(), Record{Event: Started}))(t)
 	}
 	if rep := only(t, cfg); !rep.State.OK() || rep.Records != 4 || rep.Signed < 3 {
 		t.Errorf("Verify = %v, want 4 records, 3 signed", rep)
@@ -419,7 +419,7 @@ func TestViewTrouble(t *testing.T) {
 	if h := l.Views(); h.Err == nil || h.Written != 0 {
 		t.Errorf("Views() = %+v, want an error", h)
 	}
-	noErr(t, os.Remove(cfg.ViewDir))
+	testkit.OK(t, os.Remove(cfg.ViewDir))
 	testAppend(t, l, seedRecord())
 	testClose(t, l)
 	if got := string(mustRead(t, filepath.Join(cfg.ViewDir, "ken.log"))); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"event": "view_lines_lost", "lost": 2}`) {
@@ -431,7 +431,7 @@ func TestViewRotation(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.ViewDir = filepath.Join(t.TempDir(), "logs")
 	cfg.ViewBytes = 1000
-	noErr(t, os.MkdirAll(cfg.ViewDir, 0o700))
+	testkit.OK(t, os.MkdirAll(cfg.ViewDir, 0o700))
 	mustWrite(t, filepath.Join(cfg.ViewDir, "security.log"), []byte("half a li"))
 	l := testOpen(t, cfg)
 	for range 30 {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"ken/internal/testkit"
 )
 
 const fuzzChain = "20260130T103045123Z-1-0123456789abcdef"
@@ -59,9 +61,9 @@ func FuzzSegment(f *testing.F) {
 // FuzzHead: any bytes as a checkpoint; only what the key signed is accepted.
 func FuzzHead(f *testing.F) {
 	key := testKey(f)
-	known := must(verifiers(key.Public()))(f)
+	known := testkit.Must(verifiers(key.Public()))(f)
 	h := head{chain: fuzzChain, size: 3, root: tlog.RecordHash(nil), segment: 1, offset: 77, time: seedClock()}
-	signed := must(h.sign(key.signer))(f)
+	signed := testkit.Must(h.sign(key.signer))(f)
 	f.Add(signed)
 	f.Add([]byte("ken/audit/x\n1\n"))
 	f.Fuzz(func(t *testing.T, msg []byte) {
@@ -85,6 +87,6 @@ func FuzzRedact(f *testing.F) {
 			t.Fatalf("String(%q) = %q", s, got)
 		}
 		_ = r.CommandLine(strings.Fields(s))
-		must(json.Marshal(got))(t)
+		testkit.Must(json.Marshal(got))(t)
 	})
 }

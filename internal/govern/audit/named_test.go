@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 const (
@@ -84,7 +86,7 @@ func TestStreamIsHeld(t *testing.T) {
 				t.Fatalf("Write = %d, %v", n, err)
 			}
 		}
-		noErr(t, s.Close())
+		testkit.OK(t, s.Close())
 		whole := strings.Join(pieces, "")
 		if len(whole) < 2 {
 			return // Held leaves it
@@ -113,7 +115,7 @@ func TestStream(t *testing.T) {
 		{"it is deploy-47", "it is "}, {"11-token-long!", redacted + "!"}, {"deploy", ""},
 	} {
 		out.Reset()
-		must(s.Write([]byte(step.in)))(t)
+		testkit.Must(s.Write([]byte(step.in)))(t)
 		if out.String() != step.out {
 			t.Errorf("after %q: %q, want %q", step.in, out.String(), step.out)
 		}

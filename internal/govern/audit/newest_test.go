@@ -74,7 +74,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 	base := t.TempDir()
 	key := testKey(t)
 	rapid.Check(t, func(t *rapid.T) {
-		dir := must(os.MkdirTemp(base, "trail"))(t)
+		dir := testkit.Must(os.MkdirTemp(base, "trail"))(t)
 		now := seedClock()
 		cfg := Config{
 			Dir: dir + "/a", CheckpointDir: dir + "/c", Key: key, SegmentBytes: rapid.Int64Range(300, 200_000).Draw(t, "segment"),
@@ -87,7 +87,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 		word := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 		var logs []*Log
 		for range rapid.IntRange(1, 4).Draw(t, "chains") {
-			l := must(Open(cfg))(t)
+			l := testkit.Must(Open(cfg))(t)
 			defer l.Close()
 			logs = append(logs, l)
 			for range rapid.IntRange(0, 40).Draw(t, "records") {
@@ -101,7 +101,7 @@ func TestNewestIsQueryFromItsEnd(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
 					r.Error = new("Broken: " + strings.Repeat("no ", 9000))
 				}
-				must(rapid.SampledFrom(logs).Draw(t, "log").Append(context.Background(), r))(t)
+				testkit.Must(rapid.SampledFrom(logs).Draw(t, "log").Append(context.Background(), r))(t)
 			}
 		}
 		maybe := func(name string, from ...string) string { return word(name, append(from, "", "")...) }
@@ -278,7 +278,7 @@ func TestFollow(t *testing.T) {
 	testAppend(t, l, Record{Event: Executed, EffectID: "before"})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	trail := must(Follow(ctx, cfg.Dir, Filter{Event: string(Executed)}))(t)
+	trail := testkit.Must(Follow(ctx, cfg.Dir, Filter{Event: string(Executed)}))(t)
 	other := testOpen(t, cfg) // a chain that begins meanwhile
 	for i := range 5 {
 		testAppend(t, l, Record{Event: Executed, EffectID: fmt.Sprint("a", i)})

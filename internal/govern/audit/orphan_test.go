@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"ken/internal/testkit"
 )
 
 // testDead copies the chains of a log to where another one is: no process holds
@@ -14,7 +16,7 @@ import (
 func testDead(t testing.TB, from, to Config) {
 	t.Helper()
 	for src, dst := range map[string]string{from.Dir: to.Dir, from.CheckpointDir: to.CheckpointDir} {
-		noErr(t, os.CopyFS(dst, os.DirFS(src)))
+		testkit.OK(t, os.CopyFS(dst, os.DirFS(src)))
 	}
 }
 
@@ -65,7 +67,7 @@ func TestOrphans(t *testing.T) {
 			data := mustRead(t, segments[0])
 			mustWrite(t, segments[0], data[:len(data)-5])
 		}
-		found := must(Orphans(cfg.Dir, l.Chain()))(t)
+		found := testkit.Must(Orphans(cfg.Dir, l.Chain()))(t)
 		var got []string
 		for _, r := range found {
 			got = append(got, r.EffectID)

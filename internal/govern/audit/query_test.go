@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ken/internal/testkit"
 )
 
 // TestKeys: a key is made once, by the first caller, and refused if other users can
@@ -33,7 +35,7 @@ func TestKeys(t *testing.T) {
 	if first.Digest([]byte("x")) == testKey(t).Digest([]byte("x")) {
 		t.Error("digests do not depend on the key")
 	}
-	noErr(t, os.Chmod(path, 0o644))
+	testkit.OK(t, os.Chmod(path, 0o644))
 	if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("LoadKey of a key that all can read = %v, want the fix", err)
 	}

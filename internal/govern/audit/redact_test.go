@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ken/internal/testkit"
 )
 
 // TestRedactForms: text with a secret (between « and ») and what must stay.
@@ -100,7 +102,7 @@ func TestRedactHeld(t *testing.T) {
 	const secret = "Tr0ub4dor & \"three\"/x"
 	var r Redactor
 	r.Hold(secret, "pin7", "", "line one is long enough\nline two is long enough")
-	quoted := must(json.Marshal(secret))(t)
+	quoted := testkit.Must(json.Marshal(secret))(t)
 	for _, in := range []string{
 		secret, "a" + secret + "b", secret + secret, string(quoted), url.QueryEscape(secret), url.PathEscape(secret),
 		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
@@ -152,7 +154,7 @@ func TestRedactEscaped(t *testing.T) {
 			var out strings.Builder
 			s := r.Stream(&out)
 			for piece := range slices.Chunk([]byte(in), size) {
-				must(s.Write(piece))(t)
+				testkit.Must(s.Write(piece))(t)
 			}
 			if err := s.Close(); err != nil || out.String() != got {
 				t.Errorf("in pieces of %d bytes %s is %s, want %s; %v", size, in, out.String(), got, err)
@@ -170,7 +172,7 @@ func TestRedactEscaped(t *testing.T) {
 // was escaped, up to three times.
 func TestRedactEscapedOften(t *testing.T) {
 	inJSON := func(s string) string {
-		b := must(json.Marshal(s))(t)
+		b := testkit.Must(json.Marshal(s))(t)
 		return string(b[1 : len(b)-1])
 	}
 	ways := []func(string) string{
@@ -324,7 +326,7 @@ func TestIsolationIsRedacted(t *testing.T) {
 	clean := func() string {
 		t.Helper()
 		rec := Record{Isolation: raw}
-		noErr(t, rec.clean(&r))
+		testkit.OK(t, rec.clean(&r))
 		return string(rec.Isolation)
 	}
 	if a, b := clean(), clean(); a != string(raw) || a != b {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"ken/internal/testkit"
 )
 
 // TestRetire: old closed chains go, with a tombstone; young, open and broken
@@ -47,7 +49,7 @@ func TestRetire(t *testing.T) {
 			t.Errorf("%s is %q, want %q", chain, got, want)
 		}
 	}
-	noErr(t, os.Remove(filepath.Join(cfg.Dir, segmentName(young.Chain(), 1))))
+	testkit.OK(t, os.Remove(filepath.Join(cfg.Dir, segmentName(young.Chain(), 1))))
 	if got := states()[young.Chain()]; got != MissingFile {
 		t.Errorf("removed without a tombstone: %q, want missing file", got)
 	}

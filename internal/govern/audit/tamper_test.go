@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"ken/internal/testkit"
 )
 
 // smallLog writes n records besides the first and closes. Three records to a
@@ -29,7 +31,7 @@ func smallLog(t testing.TB, n int) (Config, *Log) {
 // files returns the segments of the only chain and its checkpoint file.
 func files(t testing.TB, cfg Config) (segments []string, head string) {
 	t.Helper()
-	segments = must(filepath.Glob(filepath.Join(cfg.Dir, "*.jsonl")))(t)
+	segments = testkit.Must(filepath.Glob(filepath.Join(cfg.Dir, "*.jsonl")))(t)
 	heads, err := filepath.Glob(filepath.Join(cfg.CheckpointDir, "*"+headSuffix))
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("heads = %v, %v, want one", heads, err)
@@ -39,12 +41,12 @@ func files(t testing.TB, cfg Config) (segments []string, head string) {
 
 func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
-	return must(os.ReadFile(path))(t)
+	return testkit.Must(os.ReadFile(path))(t)
 }
 
 func mustWrite(t testing.TB, path string, data []byte) {
 	t.Helper()
-	noErr(t, os.WriteFile(path, data, 0o600))
+	testkit.OK(t, os.WriteFile(path, data, 0o600))
 }
 
 func only(t testing.TB, cfg Config) ChainReport {
@@ -161,7 +163,7 @@ func TestCutEveryLength(t *testing.T) {
 					t.Fatalf("closed=%v: %s cut to %d bytes: offset %d, want %d", closed, filepath.Base(path), n, rep.Offset, want)
 				}
 			}
-			noErr(t, os.Remove(path))
+			testkit.OK(t, os.Remove(path))
 			if rep := only(t, cfg); rep.State != MissingFile || rep.File != path {
 				t.Fatalf("closed=%v: %s removed: %v, want missing file", closed, filepath.Base(path), rep)
 			}
@@ -178,11 +180,11 @@ func TestCutToEarlierCheckpoint(t *testing.T) {
 	testClose(t, l)
 	segments, head := files(t, cfg)
 	slots := mustRead(t, head)
-	known := must(verifiers(cfg.Key.Public()))(t)
+	known := testkit.Must(verifiers(cfg.Key.Public()))(t)
 	old := slots[slotSize : 2*slotSize]
-	h := must(parseHead(unslot(bytes.Clone(old)), known))(t)
+	h := testkit.Must(parseHead(unslot(bytes.Clone(old)), known))(t)
 	for _, s := range segments[h.segment:] {
-		noErr(t, os.Remove(s))
+		testkit.OK(t, os.Remove(s))
 	}
 	path := segments[h.segment-1]
 	mustWrite(t, path, mustRead(t, path)[:h.offset])
@@ -213,7 +215,7 @@ func TestLaterChainRemembers(t *testing.T) {
 		t.Errorf("Warnings() = %v, want none", w)
 	}
 	for _, path := range append(segments, head) {
-		noErr(t, os.Remove(path))
+		testkit.OK(t, os.Remove(path))
 	}
 	rep := testVerify(t, cfg)
 	if len(rep.Chains) != 2 || rep.Chains[0].State != MissingFile || !strings.Contains(rep.Chains[0].Problem, later.Chain()) {
@@ -312,7 +314,7 @@ func TestAnotherChainsFile(t *testing.T) {
 // TestMissingCheckpointAndKey: no checkpoint, or one of another key, is an alarm.
 func TestMissingCheckpointAndKey(t *testing.T) {
 	cfg := closedLog(t, 2)
-	other := must(LoadKey(filepath.Join(t.TempDir(), "key")))(t)
+	other := testkit.Must(LoadKey(filepath.Join(t.TempDir(), "key")))(t)
 	rep, err := Verify(cfg.Dir, cfg.CheckpointDir, other.Public())
 	if err != nil || rep.Chains[0].State != BadSignature {
 		t.Errorf("Verify under another key = %v, %v, want bad signature", rep, err)
@@ -324,7 +326,7 @@ func TestMissingCheckpointAndKey(t *testing.T) {
 	_, head := files(t, cfg)
 	mustWrite(t, head, nil)
 	wantChain(t, cfg, Unsigned)
-	noErr(t, os.Remove(head))
+	testkit.OK(t, os.Remove(head))
 	wantChain(t, cfg, Unsigned)
 }
 
@@ -370,9 +372,9 @@ func TestProve(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Prove(%s): %v", id, err)
 		}
-		doc := must(json.Marshal(p))(t)
+		doc := testkit.Must(json.Marshal(p))(t)
 		var back Proof
-		noErr(t, json.Unmarshal(doc, &back))
+		testkit.OK(t, json.Unmarshal(doc, &back))
 		if err := CheckProof(back, pub); err != nil {
 			t.Errorf("CheckProof(%s) = %v", id, err)
 		}

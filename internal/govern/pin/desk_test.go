@@ -78,7 +78,7 @@ func TestAcceptIsBound(t *testing.T) {
 	wantState(t, check(t, d, "s", two, other), "read_file", pin.Changed)
 	log.err = nil
 	for range 2 { // saying it again changes nothing
-		noErr(t, d.Accept(ctx, "s", shown, pia))
+		testkit.OK(t, d.Accept(ctx, "s", shown, pia))
 	}
 	v = check(t, d, "s", two, other)
 	wantState(t, v, "read_file", pin.Accepted)
@@ -102,7 +102,7 @@ func TestNothingIsTrustedUnrecorded(t *testing.T) {
 	wantKind(t, err, capability.Unavailable, "no disk")
 	wantState(t, v, "read_file", pin.Accepted)
 	wantState(t, v, "b", pin.Added)
-	noErr(t, s.Close())
+	testkit.OK(t, s.Close())
 	v, err = d.Check(ctx, "s", []pin.Tool{readFile()})
 	wantKind(t, err, capability.Unavailable, "closed")
 	wantState(t, v, "read_file", pin.Unknown)
@@ -129,7 +129,7 @@ func TestDamagedPins(t *testing.T) {
 				}
 				var b store.Batch
 				b.Put(item.Key, spoil(item.Value))
-				must(s.Apply(ctx, &b))(t)
+				testkit.Must(s.Apply(ctx, &b))(t)
 			}
 			d := newDesk(t, s, pin.Config{})
 			v, err := d.Check(ctx, "s", []pin.Tool{readFile()})
@@ -138,7 +138,7 @@ func TestDamagedPins(t *testing.T) {
 			if _, err := d.List(ctx); err == nil {
 				t.Error("List of a damaged record = nil error")
 			}
-			noErr(t, d.Forget(ctx, "s", pia))
+			testkit.OK(t, d.Forget(ctx, "s", pia))
 			wantState(t, check(t, d, "s", readFile()), "read_file", pin.Accepted)
 		})
 	}
@@ -193,7 +193,7 @@ func TestExposedNames(t *testing.T) {
 		}
 	}
 	// A name is free again when its server is forgotten.
-	noErr(t, d.Forget(ctx, pin.ServerKey("one", "/a"), pia))
+	testkit.OK(t, d.Forget(ctx, pin.ServerKey("one", "/a"), pia))
 	if got := check(t, d, "late", named("search"))["search"].Exposed; got != "search" {
 		t.Errorf("exposed name after the first server was forgotten = %q, want search", got)
 	}
@@ -222,7 +222,7 @@ func TestRevision(t *testing.T) {
 	look("a new tool", true)
 	accept(t, other, key)
 	look("its acceptance", true)
-	noErr(t, other.Forget(ctx, key, pia))
+	testkit.OK(t, other.Forget(ctx, key, pia))
 	look("forgetting", true)
 }
 

@@ -13,6 +13,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/pin"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -23,7 +24,7 @@ var (
 
 func newDesk(t testing.TB, s *store.Store, c pin.Config) *pin.Desk {
 	t.Helper()
-	return must(pin.New(s, c))(t)
+	return testkit.Must(pin.New(s, c))(t)
 }
 
 func anyDesk(t testing.TB, c pin.Config) *pin.Desk {
@@ -50,12 +51,12 @@ func wantState(t testing.TB, v map[string]pin.Verdict, tool string, want pin.Sta
 // accept does what a person does: look, then agree to all of it.
 func accept(t testing.TB, d *pin.Desk, server string) {
 	t.Helper()
-	waiting := must(d.Pending(ctx, server))(t)
+	waiting := testkit.Must(d.Pending(ctx, server))(t)
 	shown := map[string]string{}
 	for _, w := range waiting {
 		shown[w.Tool] = w.Hash
 	}
-	noErr(t, d.Accept(ctx, server, shown, pia))
+	testkit.OK(t, d.Accept(ctx, server, shown, pia))
 }
 
 func readFile() pin.Tool {
@@ -120,26 +121,4 @@ func lines(list []pin.Difference) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
-}
-
-// fatal is what [must] and [noErr] need of a test.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// must ends the test if there is an error: must(os.ReadFile(path))(t).
-func must[T any](v T, err error) func(t fatal) T {
-	return func(t fatal) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-func noErr(t fatal, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

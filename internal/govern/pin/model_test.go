@@ -98,7 +98,7 @@ func TestModel(t *testing.T) {
 				first = first && len(listing) == 0
 			},
 			"look": func(t *rapid.T) {
-				list := must(desk(t).Pending(ctx, server))(t)
+				list := testkit.Must(desk(t).Pending(ctx, server))(t)
 				clear(shown)
 				want := map[string]string{}
 				for name, text := range waits {
@@ -144,7 +144,7 @@ func TestModel(t *testing.T) {
 			},
 			"restart": func(t *rapid.T) { open(rapid.IntRange(0, 1).Draw(t, "desk")) },
 		})
-		noErr(t, desks[0].Forget(ctx, server, pia))
+		testkit.OK(t, desks[0].Forget(ctx, server, pia))
 		for _, prefix := range prefixes {
 			if left := count(t, stores[0], prefix) - before[prefix]; left != 0 {
 				t.Fatalf("after Forget %d keys are left at %s", left, prefix)

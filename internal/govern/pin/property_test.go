@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ken/internal/govern/pin"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -74,9 +75,9 @@ func TestAnyChangeShows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		server := strconv.Itoa(n)
-		d := must(pin.New(s, pin.Config{}))(t)
+		d := testkit.Must(pin.New(s, pin.Config{}))(t)
 		state := func(tool pin.Tool) pin.Verdict {
-			v := must(d.Check(ctx, server, []pin.Tool{tool}))(t)
+			v := testkit.Must(d.Check(ctx, server, []pin.Tool{tool}))(t)
 			return v[tool.Name]
 		}
 		was := tool(t)
@@ -119,7 +120,7 @@ func change(t *rapid.T, was pin.Tool) (now pin.Tool, same bool) {
 	}
 	schema := func(from json.RawMessage) json.RawMessage {
 		read := func(from json.RawMessage) (v any) {
-			noErr(t, json.Unmarshal(from, &v))
+			testkit.OK(t, json.Unmarshal(from, &v))
 			return v
 		}
 		next := raw(alter(t, read(from)))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ken/internal/config"
+	"ken/internal/testkit"
 )
 
 // TestEveryKeyHasATimeToApply: every key is in one of the two tables, and
@@ -37,7 +38,7 @@ func TestEveryKeyHasATimeToApply(t *testing.T) {
 // TestDocumentedWhenKeysApply checks that docs/configuration.md lists the same
 // keys.
 func TestDocumentedWhenKeysApply(t *testing.T) {
-	text := must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "configuration.md")))(t)
+	text := testkit.Must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "configuration.md")))(t)
 	row := func(begins string) []string {
 		for line := range strings.Lines(string(text)) {
 			if rest, ok := strings.CutPrefix(line, "| "+begins+" |"); ok {

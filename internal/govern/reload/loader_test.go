@@ -11,6 +11,7 @@ import (
 	"ken/internal/config"
 	"ken/internal/dirs"
 	"ken/internal/govern/policy"
+	"ken/internal/testkit"
 )
 
 // tick is longer than the time in which a file system gives two changes the same
@@ -21,7 +22,7 @@ const tick = 20 * time.Millisecond
 func home(t *testing.T) (places dirs.Places, file string) {
 	t.Helper()
 	dir := t.TempDir()
-	places = must(dirs.New(func(name string) string {
+	places = testkit.Must(dirs.New(func(name string) string {
 		if name == "HOME" {
 			return dir
 		}
@@ -34,13 +35,13 @@ func home(t *testing.T) (places dirs.Places, file string) {
 func put(t *testing.T, path, text string, at time.Time) {
 	t.Helper()
 	write(t, path, text)
-	noErr(t, os.Chtimes(path, at, at))
+	testkit.OK(t, os.Chtimes(path, at, at))
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	noErr(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	noErr(t, os.WriteFile(path, []byte(text), 0o600))
+	testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // TestOtherSettingsKeepTheRules: what the files say beside the rules makes no new
@@ -50,7 +51,7 @@ func TestOtherSettingsKeepTheRules(t *testing.T) {
 	cedar := "policy: {cedar: [" + file + ".cedar]}\n"
 	write(t, file+".cedar", "permit (principal, action, resource);\n")
 	write(t, file, cedar)
-	l := must(New(Config{Places: places}))(t)
+	l := testkit.Must(New(Config{Places: places}))(t)
 	rules, n := l.Latest().Rules, len(l.current.Load().stamps)
 	for _, steps := range []string{"9", "10"} {
 		write(t, file, cedar+"chat: {steps: "+steps+"}\n")
@@ -82,7 +83,7 @@ func TestEveryChangeIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, file, "chat: {steps: 16}\n", old)
-		l := must(newLoader(Config{Places: places}, settings, stamps))(t)
+		l := testkit.Must(newLoader(Config{Places: places}, settings, stamps))(t)
 		if n := l.Latest().Settings.Chat.Steps; n != 16 {
 			t.Errorf("changed before the Loader was made, there are %d steps, want 16", n)
 		}
@@ -116,7 +117,7 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 		places, file := home(t)
 		const text = "model: lab/any\npolicy:\n  rules: [{effect: deny, capabilities: [\"tool:list_files\"]}]\n"
 		put(t, file, text, time.Now())
-		l := must(New(Config{Places: places}))(t)
+		l := testkit.Must(New(Config{Places: places}))(t)
 		time.Sleep(time.Second)
 		rules := l.Latest().Rules
 		for _, way := range []struct {
@@ -156,7 +157,7 @@ func TestRulesOfAFileThatIsBeingWritten(t *testing.T) {
 				t.Errorf("%s: in the end there are other rules", way.name)
 			}
 		}
-		noErr(t, os.Remove(file))
+		testkit.OK(t, os.Remove(file))
 		if got := l.Latest().Rules; got == nil || got == rules {
 			t.Errorf("a file that stays away: the rules are %p, want others than %p", got, rules)
 		}
@@ -173,7 +174,7 @@ func TestSince(t *testing.T) {
 		}
 		say("allow", 2*time.Hour)
 		var outdated error // what replicas share may not be current
-		l := must(New(Config{Places: places, Fresh: func() error { return outdated }}))(t)
+		l := testkit.Must(New(Config{Places: places, Fresh: func() error { return outdated }}))(t)
 		first := time.Now()
 		allowed := l.Latest().Rules
 		say("deny", time.Hour)
@@ -201,26 +202,4 @@ func TestSince(t *testing.T) {
 			t.Error("a call that took long did not look again")
 		}
 	})
-}
-
-// fatal is what [must] and [noErr] need of a test.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// must ends the test if there is an error: must(os.ReadFile(path))(t).
-func must[T any](v T, err error) func(t fatal) T {
-	return func(t fatal) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-func noErr(t fatal, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"ken/internal/govern/audit"
 	"ken/internal/govern/review"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -130,7 +131,7 @@ func TestStoreFails(t *testing.T) {
 	s := storetest.Open(t, storetest.SQLite(t))
 	d := newDesk(t, s, review.Config{})
 	enable(t, d, m)
-	noErr(t, d.Check(ctx, pia.Tenant, book, action))
+	testkit.OK(t, d.Check(ctx, pia.Tenant, book, action))
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := d.Check(ended, pia.Tenant, book, action); capability.KindOf(err) != capability.Unavailable || !errors.Is(ended.Err(), context.Canceled) {
@@ -192,7 +193,7 @@ func TestDamagedRecord(t *testing.T) {
 					t.Fatal("the record is as it was")
 				}
 			}
-			must(s.Apply(ctx, &b))(t)
+			testkit.Must(s.Apply(ctx, &b))(t)
 			d := newDesk(t, s, review.Config{})
 			wantKind(t, d.Check(ctx, pia.Tenant, book, action), capability.Denied, nil, "cannot read whether it was accepted", "extension/switch/")
 			st, err := d.Status(ctx, pia.Tenant, m)

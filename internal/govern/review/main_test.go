@@ -13,6 +13,7 @@ import (
 	"ken/internal/govern/review"
 	"ken/internal/know/source"
 	"ken/internal/store"
+	"ken/internal/testkit"
 	"ken/internal/testkit/storetest"
 )
 
@@ -49,8 +50,8 @@ func (p pack) write(t testing.TB, dir string) {
 	t.Helper()
 	for name, text := range map[string]string{"manifest.json": p.manifest, "commands/commands.yaml": p.commands, "docs/USAGE.md": p.usage} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		noErr(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		noErr(t, os.WriteFile(file, []byte(text), 0o644))
+		testkit.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		testkit.OK(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }
 
@@ -58,7 +59,7 @@ func (p pack) write(t testing.TB, dir string) {
 func load(t testing.TB, dir string, trust capability.Trust) (*source.Tree, []*capability.Capability) {
 	t.Helper()
 	tree := source.NewTree(source.TreeConfig{Name: "here", Path: dir, Trust: trust})
-	b := must(tree.Load(ctx))(t)
+	b := testkit.Must(tree.Load(ctx))(t)
 	return tree, b.Capabilities
 }
 
@@ -73,7 +74,7 @@ func manifest(t testing.TB, dir string, trust capability.Trust) *review.Manifest
 	m := b.Manifests()[0]
 	details := map[capability.ID]capability.Detail{}
 	for _, c := range append([]*capability.Capability{m.Package}, m.Actions...) {
-		d := must(tree.Detail(ctx, c))(t)
+		d := testkit.Must(tree.Detail(ctx, c))(t)
 		details[c.ID] = d
 	}
 	return m.With(details)
@@ -95,7 +96,7 @@ func small() (*review.Manifest, *review.Book, *capability.Capability) {
 
 func disable(t testing.TB, d *review.Desk, m *review.Manifest, w review.Word) {
 	t.Helper()
-	must(d.Disable(ctx, m.Key(), w))(t)
+	testkit.Must(d.Disable(ctx, m.Key(), w))(t)
 }
 
 func bookOf(m *review.Manifest) *review.Book {
@@ -104,7 +105,7 @@ func bookOf(m *review.Manifest) *review.Book {
 
 func newDesk(t testing.TB, s *store.Store, c review.Config) *review.Desk {
 	t.Helper()
-	return must(review.New(s, c))(t)
+	return testkit.Must(review.New(s, c))(t)
 }
 
 func anyDesk(t testing.TB) *review.Desk {
@@ -113,13 +114,13 @@ func anyDesk(t testing.TB) *review.Desk {
 
 func status(t testing.TB, d *review.Desk, m *review.Manifest) review.Status {
 	t.Helper()
-	return must(d.Status(ctx, pia.Tenant, m))(t)
+	return testkit.Must(d.Status(ctx, pia.Tenant, m))(t)
 }
 
 // enable does what a person does: look, then agree.
 func enable(t testing.TB, d *review.Desk, m *review.Manifest) review.Switch {
 	t.Helper()
-	return must(d.Enable(ctx, m, status(t, d, m).Shown, yes("")))(t)
+	return testkit.Must(d.Enable(ctx, m, status(t, d, m).Shown, yes("")))(t)
 }
 
 func texts(list []review.Difference) []string {
@@ -145,30 +146,8 @@ func wantKind(t *testing.T, err error, kind capability.ErrorKind, is error, part
 // twin returns a deep copy, so that a test can change it.
 func twin(t testing.TB, c *capability.Capability) *capability.Capability {
 	t.Helper()
-	raw := must(json.Marshal(c))(t)
+	raw := testkit.Must(json.Marshal(c))(t)
 	var out capability.Capability
-	noErr(t, json.Unmarshal(raw, &out))
+	testkit.OK(t, json.Unmarshal(raw, &out))
 	return &out
-}
-
-// fatal is what [must] and [noErr] need of a test.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-// must ends the test if there is an error: must(os.ReadFile(path))(t).
-func must[T any](v T, err error) func(t fatal) T {
-	return func(t fatal) T {
-		t.Helper()
-		noErr(t, err)
-		return v
-	}
-}
-
-func noErr(t fatal, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

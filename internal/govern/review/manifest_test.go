@@ -12,6 +12,7 @@ import (
 
 	"ken/capability"
 	"ken/internal/govern/review"
+	"ken/internal/testkit"
 )
 
 func TestOwner(t *testing.T) {
@@ -130,7 +131,7 @@ var who = []string{"Kind", "Trust", "Origin.Format", "Origin.Path", "Origin.Loca
 // reflection, and wants another digest and a difference for it.
 func TestDigestCoversEveryField(t *testing.T) {
 	extension, action := base()
-	first := must(review.Of(extension, []*capability.Capability{action}))(t)
+	first := testkit.Must(review.Of(extension, []*capability.Capability{action}))(t)
 	seen := map[string]bool{}
 	leaves(reflect.TypeFor[capability.Capability](), "", func(name string, change func(reflect.Value)) {
 		seen[name] = true
@@ -305,7 +306,7 @@ func TestBookTellsPlacesApart(t *testing.T) {
 		t.Fatalf("%d manifests, want 2", n)
 	}
 	d := anyDesk(t)
-	m := must(book.Find("tools.git", mine))(t)
+	m := testkit.Must(book.Find("tools.git", mine))(t)
 	enable(t, d, m)
 	on := d.Switches(ctx, pia.Tenant)
 	for _, c := range slices.Concat(a, b) {

@@ -57,7 +57,7 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"look": func(t *rapid.T) {
 				d, m := pick(t)
-				st := must(d.Status(ctx, who.By.Tenant, m))(t)
+				st := testkit.Must(d.Status(ctx, who.By.Tenant, m))(t)
 				seen[m.Digest] = sight{st.Shown, said[m.Key()].count}
 			},
 			"enable": func(t *rapid.T) {
@@ -85,7 +85,7 @@ func TestModel(t *testing.T) {
 			},
 			"disable": func(t *rapid.T) {
 				d, m := pick(t)
-				must(d.Disable(ctx, m.Key(), who))(t)
+				testkit.Must(d.Disable(ctx, m.Key(), who))(t)
 				said[m.Key()] = word{count: said[m.Key()].count + 1}
 			},
 			"restart": func(t *rapid.T) { open(rapid.IntRange(0, 1).Draw(t, "desk")) },
