@@ -82,7 +82,7 @@ func (s *badServer) answer(id, method, tool, path string) {
 func (s *badServer) call(tool, path string) (result string) {
 	switch s.mode + "/" + tool {
 	case "hangs/act":
-		hang() // and answers nobody any more
+		hang() // it answers no further request
 	case "dies/act":
 		fmt.Fprintln(os.Stderr, "the disk is full")
 		os.Exit(7)

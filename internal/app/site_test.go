@@ -131,7 +131,7 @@ func request(t *testing.T, method, url, body string, header http.Header) (status
 	return res.StatusCode, kind, answer
 }
 
-// TestSite: every operation × whoever may come to it, as the guard lets them in.
+// TestSite makes each request as each kind of caller: the guard lets in who may make it.
 // Each is answered with what the operation says, or with a problem. What an
 // operation says of itself is all that decides; what is open to others than
 // operators, what agents may change, and what a person decides is listed here, so

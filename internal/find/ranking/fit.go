@@ -80,7 +80,7 @@ func eachLine(path string, do func(line []byte)) {
 }
 
 // Weights fits all weights to the training sets and writes weights.go. What
-// TestFitBackground of package index counts comes before it: the weights are fitted
+// go run ./internal/know/index/fit counts comes before it: the weights are fitted
 // to that.
 func (f *Fitting) Weights() {
 	dir := f.trainingSets()

@@ -1,5 +1,5 @@
-// Package terminaltest has a terminal for tests: one that programs write to, and on
-// Linux somebody who looks and types at a program of their own.
+// Package terminaltest gives tests a terminal. A program writes to it, and on Linux a
+// test types into it and reads what it shows.
 package terminaltest
 
 import (
